@@ -38,8 +38,10 @@ _FASTEST, _FASTEST_ON_TWO = 2.1, 0.8
 """Largest speeds of robots with more than two and with two legs, [sqrt(g h)], above what any of them reached."""
 _OVERSPEED = 1.2
 """Largest speed of a joint, of its no-load speed, in a swing as planned; robots walked at up to 1.19."""
-LEAST_DUTY, LEAST_DUTY_ON_TWO = 0.33, 0.52
+_LEAST_DUTY, LEAST_DUTY_ON_TWO = 0.37, 0.52
 """Least duty factors of fast gaits."""
+_LOADED = 0.55
+"""Largest share of a joint's torque that the mean force of a stance takes in the standing posture, in fast gaits."""
 _TURNS = 0.05
 """Least rotation of a foot at a fixed place per joint velocity, dimensionless, with which a leg turns it."""
 _LEVEL = 0.5
@@ -93,6 +95,19 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
     planner = MotionPlanner(robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits)
     return home, planner, steps, possible, _fastest(robot, q, feet, places, height, limits.speed)
+
+
+@lru_cache(maxsize=4)
+def least_duty(robot: Robot, home: Home) -> float:
+    """Return the least duty factor of a fast gait of a robot with more than two legs.
+
+    The mean force of a foot that stands is inversely proportional to the duty factor. The largest torques of the joints
+    bound it: at a duty factor of 1 they bear the share of them that standing on all feet takes.
+
+    Args:
+        robot: The robot. home: Its standing posture.
+    """
+    return max(_LEAST_DUTY, standing_torques(robot, home)[1] / _LOADED)
 
 
 def _check_torques(robot: Robot, home: Home) -> None:

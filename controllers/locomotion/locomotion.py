@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from controllers.locomotion.fitting import (
-    LEAST_DUTY,
     LEAST_DUTY_ON_TWO,
     MOVES,
     QUICK,
     fitted_parts,
     has_slow_legs,
+    least_duty,
     standing_parts,
 )
 from controllers.locomotion.gait.choice import AUTOMATIC, SPEEDS, GaitChoice
@@ -171,7 +171,7 @@ class Locomotion:
                 )
             schedules.append((float(begin), schedule))
         radius = float(np.max(np.linalg.norm(stances, axis=1)))
-        least = LEAST_DUTY_ON_TWO if len(stances) == 2 else LEAST_DUTY
+        least = LEAST_DUTY_ON_TWO if len(stances) == 2 else least_duty(robot, home)
         return GaitChoice(tuple(schedules), by_speed, least, radius, height, gravity)
 
 

@@ -12,6 +12,9 @@ from controllers.locomotion.torques.hands import ROWS
 from controllers.locomotion.velocity_command import ENTRIES
 from legged.spatial import Array
 
+LIMIT_SIZE = 6
+"""Length of `SpeedLimit.flat`."""
+
 
 class LocomotionMemory(NamedTuple):
     """Results of the last evaluation of the controller, and parameters that may differ between runs.
@@ -43,6 +46,7 @@ class LocomotionMemory(NamedTuple):
         clearance: Height of swinging feet over the ground, relative to that of the center of mass, dimensionless.
         chosen: Index of the present gait, see `GaitChoice`.
         jump: Rise of the center of mass in the present jump, [m], see `jump_state`.
+        speed: Loads and speed limit, (6,), mixed units, see `SpeedLimit`.
         hands: Predicted velocities of the hands, (k, 6), [rad/s, m/s], world axes, see `torques.hands`.
         iterate: Iterate of whole-body control, mixed units, see `whole_body`.
     """
@@ -71,8 +75,58 @@ class LocomotionMemory(NamedTuple):
     clearance: Any
     chosen: Any
     jump: Any
+    speed: Array
     hands: Array
     iterate: Array
+
+    @classmethod
+    def at_rest(
+        cls,
+        nv: int,
+        gait: Array,
+        path: Array,
+        slope: Array,
+        places: Array,
+        target: Array,
+        command: Array,
+        assumed: tuple[Any, Any],
+        hands: Array,
+        size: int,
+    ) -> LocomotionMemory:
+        """Return the memory of a robot at rest on all feet.
+
+        Args:
+            nv: Number of degrees of freedom. gait: As the attribute. path: As the attribute. slope: As the attribute.
+            places: As the attribute. target: As the attribute. command: As the attribute `constant_command`.
+            assumed: Attributes `friction` and `clearance`. hands: As the attribute. size: Length of `iterate`.
+        """
+        n = len(places)
+        still, displaced, residuals = np.zeros(n), (np.zeros((2, n, 2)), np.zeros(2)), np.zeros(2)
+        return cls(
+            np.zeros(nv),
+            gait,
+            np.zeros(ENTRIES),
+            path,
+            np.zeros(2),
+            slope,
+            places,
+            places,
+            np.ones(n),
+            *(still, still, still),
+            *displaced,
+            0.0,
+            0.0,
+            np.zeros((HORIZON, 6)),
+            residuals,
+            target,
+            command,
+            *assumed,
+            0.0,
+            0.0,
+            np.zeros(LIMIT_SIZE),
+            hands,
+            np.zeros(size),
+        )
 
     @classmethod
     def of(cls, flat: Array, nv: int, n: int, hands: int = 0) -> LocomotionMemory:
@@ -102,6 +156,7 @@ class LocomotionMemory(NamedTuple):
             1,
             1,
             1,
+            LIMIT_SIZE,
             ROWS * hands,
         ]
         parts = cls(*np.split(flat, np.cumsum(sizes)))

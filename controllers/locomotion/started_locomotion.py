@@ -17,7 +17,8 @@ from controllers.locomotion.gait.step_sequence import MOST
 from controllers.locomotion.gait.uneven_ground import is_obstacle, rises_over_uneven_ground
 from controllers.locomotion.memory import LocomotionMemory
 from controllers.locomotion.motion import BodyState, FeetMotion, advanced_path, body_reference, turned
-from controllers.locomotion.motion_plan import HORIZON, MotionPlanner, body_state
+from controllers.locomotion.motion_plan import MotionPlanner, body_state
+from controllers.locomotion.speed_limit import followed_command, speed_notice
 from controllers.locomotion.step_planner import StepPlanner
 from controllers.locomotion.torques.hands import HeadingAxes, hand_control, moving_columns, predicted_velocities
 from controllers.locomotion.torques.tasks import WholeBodyModel
@@ -132,33 +133,17 @@ class StartedLocomotion:
         R, command = robot.base.pose(q[: robot.base.nq])[0], self.commands
         path = np.array([*center_of_mass(robot, q)[:2], np.arctan2(R[1, 0], R[0, 0])])
         constant = command(0.0) if isinstance(command, Command) and command.is_constant else zero
-        memory = LocomotionMemory(
-            np.zeros(robot.nv),
+        memory = LocomotionMemory.at_rest(
+            robot.nv,
             GaitState.standing(self.gaits.schedules[0][1]).flat(),
-            zero,
             path,
-            np.zeros(2),
             plane_of(list(places), self.height).slope,
             places,
-            places,
-            np.ones(len(places)),
-            np.zeros(len(places)),
-            np.zeros(len(places)),
-            np.zeros(len(places)),
-            np.zeros((2, len(places), 2)),
-            np.zeros(2),
-            0.0,
-            0.0,
-            np.zeros((HORIZON, 6)),
-            np.zeros(2),
             self.gaits.schedules[0][1].parameters,
             constant,
-            self.friction,
-            self.clearance,
-            0.0,
-            0.0,
+            (self.friction, self.clearance),
             predicted_velocities(WholeBodyModel(robot, q, v), self.hands),
-            np.zeros(self.planner.iterate_size()),
+            self.planner.iterate_size(),
         )
         return self, memory.flat()
 
@@ -197,8 +182,12 @@ class StartedLocomotion:
             t: Time, [s]. memory: (m,), mixed units, such as a row of `Run.memory`.
         """
         parts = self.memory(memory)
+        return parts.command[:3] if self.commands is None else self._wanted(t, parts)
+
+    def _wanted(self, t: float, parts: LocomotionMemory) -> Array:
+        """Return the commanded velocity, (3,), before any limit; that of a live command is not known and NaN."""
         if self.commands is None:
-            return parts.command[:3]
+            return np.full(3, np.nan)
         is_constant = isinstance(self.commands, Command) and self.commands.is_constant
         return np.asarray(parts.constant_command if is_constant else self.commands(t), dtype=float)[:3]
 
@@ -238,7 +227,11 @@ class StartedLocomotion:
         centers = zip(self.planner.feet, carrying, strict=True)
         feet = np.array([model.point(foot.link, points.center).position for foot, points in centers])
         before = GaitState.of(memory.gait)
-        limited, jump = self._limited(self._command(t, memory, command), memory, before, feet, body)
+        wanted = self._command(t, memory, command)
+        if len(self.planner.feet) > 2:
+            speed, wanted = followed_command(wanted, memory, body, v, self.planner, self.gaits, dt)
+            memory = memory._replace(speed=speed)
+        limited, jump = self._limited(wanted, memory, before, feet, body)
         forces = [
             sum_of(model.point(link).rotation @ wrenches[link][3:] for link in foot.links) for foot in self.planner.feet
         ]
@@ -317,6 +310,15 @@ class StartedLocomotion:
         else:
             command = read_command(own(t))
         return join(slowed(self.possible @ command[:3], self.fastest), command[3:])
+
+    def notice(self, t: float, memory: Array) -> str:
+        """Return the notice that the robot cannot follow its command, "" if it can; see `Controller`.
+
+        Args:
+            t: Time, [s]. memory: (m,), mixed units, such as the last row of `Run.memory`.
+        """
+        parts = self.memory(memory)
+        return speed_notice(self.robot.name, t, parts, self._wanted(t, parts))
 
     def _limited(
         self, wanted: Array, memory: LocomotionMemory, before: GaitState, feet: Array, body: BodyState

@@ -118,6 +118,12 @@ class Wrapper:
         commanded = getattr(self.law, "commanded_velocity", None)
         return commanded and (lambda t, memory: commanded(t, memory[self._size :]))
 
+    @property
+    def notice(self) -> Any:
+        """The law's `notice` as a function of time and the wrapper's memory, or None."""
+        notice = getattr(self.law, "notice", None)
+        return notice and (lambda t, memory: notice(t, memory[self._size :]))
+
     def __getattr__(self, name: str) -> Any:
         """Return `initial_state` of the law, if it has one."""
         if name != "initial_state":

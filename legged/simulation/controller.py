@@ -31,11 +31,12 @@ class Controller(Protocol):
     """Generalized forces as a function of time, state and contact wrenches, with an optional memory.
 
     Only `torque` is required. The functions should be traceable: plain NumPy on arrays of floats or expressions.
-    A controller with `update` needs an integrator with fixed steps. Five more methods are optional:
+    A controller with `update` needs an integrator with fixed steps. Six more methods are optional:
     `initial_state(robot) -> (q, v)`, the start of runs without a given state;
     three that runs record: `reference(t, phase) -> (joint positions, velocities, accelerations)`, (nj,) each,
     `planned_footsteps(memory) -> places`, (n, 3), [m], world axes, NaN for feet that stand, and
-    `commanded_velocity(t, memory) -> velocity`, (3,), forward and to the left, [m/s], and yaw rate, [rad/s]; and
+    `commanded_velocity(t, memory) -> velocity`, (3,), forward and to the left, [m/s], and yaw rate, [rad/s];
+    `notice(t, memory) -> text`, of which a run warns at its end, "" for nothing; and
     `restart(t, q, v) -> memory`, (m,), that of a started controller that takes over; the arguments may be traced.
     A controller that follows the command of `Simulation.step` has one more argument, `command`, in `torque`, and in
     `rate` and `update` if they need it; a controller that passes the command to another one has the property
@@ -228,7 +229,7 @@ class _ControllerAdapter:
 
     def __getattr__(self, name: str) -> Any:
         """Return one of the three methods whose results runs record, or None if the controller lacks it."""
-        if name not in ("reference", "planned_footsteps", "commanded_velocity"):
+        if name not in ("reference", "planned_footsteps", "commanded_velocity", "notice"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return getattr(self.controller, name, None)
 

@@ -23,7 +23,7 @@ AUTOMATIC = "automatic"
 SPEEDS = {"walk": 0.0, "trot": 0.12}
 """Speed from which on each gait of robots with more than two feet is chosen, [sqrt(g h)]."""
 _LEAVES = 0.8  # of the speed at which a gait begins: it ends below
-_TRAVEL, _TRAVEL_ON_TWO = 1.1, 0.7
+_TRAVEL, _TRAVEL_ON_TWO = 0.95, 0.7
 """Distance that the body moves in a stance, from which on period and duty factor become smaller, [h]; with soles, which
 stay flat while the leg behind the body is stretched, it is less."""
 _PATIENCE = 1.5  # [sqrt(h / g)], longest time for which the gait waits for a foot at an obstacle or over low ground
@@ -80,7 +80,7 @@ class GaitChoice:
     def at_speed(self, target: Array, command: Array) -> Array:
         """Return the parameters of a gait with a shorter period and lower duty factors at high speed, (1 + 2 n,).
 
-        The body then moves by at most 1.1 h in a stance, on two feet 0.7 h. Forward and in turns both fall by the same
+        The body then moves by at most 0.95 h in a stance, on two feet 0.7 h. Forward and in turns both fall by the same
         factor, until the duty factor is the least; sideways the period alone falls. On two feet the duty factor falls
         first: a swing that takes longer needs less torque and momentum of heavy legs.
 
@@ -108,6 +108,16 @@ class GaitChoice:
         ahead = 0.5 * (self._travel((len(parameters) - 1) // 2) - speed * parameters[0] * parameters[1])
         left = np.maximum(ahead, 0.0) / np.maximum(speed, 1e-3 * np.sqrt(self.gravity * self.height))
         return np.minimum(left, _PATIENCE * np.sqrt(self.height / self.gravity))
+
+    def free_speed(self, target: Array) -> Any:
+        """Return the speed up to which a gait is followed whatever the loads of the robot, see `SpeedLimit`, [m/s].
+
+        It is half of that from which on the period becomes shorter.
+
+        Args:
+            target: Parameters of the gait, (1 + 2 n,), mixed units.
+        """
+        return 0.5 * self._travel((len(target) - 1) // 2) / (target[0] * target[1])
 
     def _travel(self, n: int) -> float:
         """Return the longest way of the body in a stance with n feet, [m]."""

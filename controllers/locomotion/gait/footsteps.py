@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from controllers.balance.divergent_component import Support
-from controllers.locomotion.gait.schedule import GaitState
+from controllers.locomotion.gait.schedule import EARLY, GaitState
 from legged.compiler.ir import where
 from legged.spatial import Array, solve_symmetric, sum_of
 
@@ -134,7 +134,7 @@ class FootstepLaw:
             for place, s, duty, stands in rows:
                 s = s + share
                 s = s - np.floor(s)
-                ahead = place_ahead(place, velocity, yaw_rate, (0.5 * duty - np.minimum(s, duty)) * state.period)
+                ahead = place_ahead(place, velocity, yaw_rate, (0.5 * duty - _since_touchdown(s, duty)) * state.period)
                 total = total + stands * (place + ahead)
                 count = count + stands
             pressures.append((total / np.maximum(count, 1.0), count > 0.5))
@@ -162,7 +162,7 @@ class FootstepLaw:
         count = sum_of(stance)
         center = np.zeros(2)
         for place, foot, stands, s, duty in zip(self.stances, feet, stance, state.local, state.duty, strict=True):
-            past = (0.5 * duty - np.minimum(s, duty)) * state.period * walking
+            past = (0.5 * duty - _since_touchdown(s, duty)) * state.period * walking
             own = place + place_ahead(place, velocity, yaw_rate, past)
             center = center + stands * (foot[:2] - to_world @ own)
         # At a velocity v over a center of pressure at rest in these axes, xi is a with omega a - yaw_rate e_z x a = v:
@@ -282,6 +282,18 @@ class FootstepLaw:
         L = inertia @ (-w * w * error - 2.0 * _UPRIGHT_DAMPING * w * rate) / weight
         narrow = np.maximum(np.array(self.narrow, dtype=float), turning)
         return heading.T @ (narrow * (heading @ np.stack([-L[1], L[0]])))
+
+
+def _since_touchdown(s: Any, duty: Any) -> Any:
+    """Return the share of the cycle since the scheduled touchdown of a foot that stands, negative before it.
+
+    A foot that has touched the ground early, in the second half of its swing, stands ahead of the place at which it is
+    at its touchdown; one that stays beyond its lift-off counts as lifting off.
+
+    Args:
+        s: Its local phase, from 0 to 1. duty: Its duty factor.
+    """
+    return where(s > duty + EARLY * (1.0 - duty), s - 1.0, np.minimum(s, duty))
 
 
 def place_ahead(place: Array, velocity: Array, yaw_rate: Any, time: Any) -> Array:

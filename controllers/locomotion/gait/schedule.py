@@ -32,7 +32,8 @@ _SLEW = 0.2  # [cycles per cycle], largest change of phases and duty factors in 
 _SHORTENING, _LENGTHENING = 10.0, 0.5  # [s/s], largest rates of the period; steps that catch a robot must come at once
 _START = 0.2  # cycles from the start of a walk to the first lift-off, in which the weight shifts to the other feet
 _START_ON_TWO = 0.35  # the same for two feet
-_EARLY = 0.5  # fraction of the swing after which contact ends it
+EARLY = 0.5
+"""Fraction of the swing after which contact ends it."""
 _FOREVER = 1e3  # [s], time to the lift-off of a foot that stays on the ground
 
 
@@ -262,7 +263,7 @@ class GaitState(NamedTuple):
         )
         for before, d_before, s, d, progress, was, contact in feet:
             lifts = (before < d_before) & (s >= d)
-            landed = where((s >= d) & (progress > _EARLY) & (contact > 0.5), 1.0, was)
+            landed = where((s >= d) & (progress > EARLY) & (contact > 0.5), 1.0, was)
             planted.append(where(rest, 1.0, where(lifts, 1.0 - walk, landed)))
         return state._replace(planted=np.stack(planted))
 

@@ -34,6 +34,7 @@ _ARGUMENTS = {
     "reference": ("t", "phase"),
     "planned_footsteps": ("memory",),
     "commanded_velocity": ("t", "memory"),
+    "notice": ("t", "memory"),
 }
 
 

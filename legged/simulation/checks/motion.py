@@ -39,6 +39,8 @@ def motion_warnings(
 ) -> tuple[str, ...]:
     """Return the warnings about the motion of a run: stops, joints that chatter, the contact law, and the energy.
 
+    The last one is the notice of the controller, if it has one.
+
     A stop that is too stiff for the step makes its joint chatter, and all of these change the energy: only the cause is
     named.
 
@@ -52,7 +54,18 @@ def motion_warnings(
     worst = float(run.contacts.worst_residual[-1])
     violated = violation_message(loop.ground, worst) if isinstance(loop.ground, Rigid) else ""
     risen = "" if unstable or violated or is_explained else energy_warning(run, loop, integrator)
-    return tuple(filter(None, (unstable, violated, risen)))
+    noticed = controller_notice(loop, float(run.times[-1]), states[-1].s) if len(run.times) else ""
+    return tuple(filter(None, (unstable, violated, risen, noticed)))
+
+
+def controller_notice(loop: ClosedLoop, t: float, s: np.ndarray) -> str:
+    """Return the notice of a controller, see `legged.simulation.controller.Controller`; "" for none.
+
+    Args:
+        loop: The closed loop. t: Time, [s]. s: Rest of the state, (n,), mixed units.
+    """
+    notice = getattr(loop.controller, "notice", None)
+    return notice(t, loop.split(s).memory) if notice is not None and np.isfinite(s).all() else ""
 
 
 class MotionWarnings:
@@ -72,6 +85,7 @@ class MotionWarnings:
         self._between_probes = _FIRST_PROBE
         self._stops: StiffStops | None = StiffStops(robots.batch.robot, robots.batch.first.q, robots.integrator)
         self._to_energy = _FIRST_ENERGY  # examinations before the next evaluation of the energy
+        self._noticed = False
 
     def next(self, threads: int, is_explained: bool) -> tuple[int, str]:
         """Return the index of a robot and the warning about it; "" if there is none, or no probe is due.
@@ -100,6 +114,9 @@ class MotionWarnings:
         if self._to_energy > 0:
             return 0, ""
         self._to_energy, running = _BETWEEN_ENERGIES, robots.outcome == 0.0
+        i, text = self._notice(states, running)
+        if text:
+            return i, text
         if not (running.any() and robots.knows_energies):
             return 0, ""
         with thread_limit(threads):
@@ -107,6 +124,16 @@ class MotionWarnings:
         i, text = robots.energy.warning()
         robots.energy.is_judged &= not text
         return i, text
+
+    def _notice(self, states: np.ndarray, running: np.ndarray) -> tuple[int, str]:
+        """Return the first notice of a controller, once."""
+        loop, nq = self._robots.batch.first.loop, self._robots.batch.robot.nq
+        if self._noticed or getattr(loop.controller, "notice", None) is None or not running.any():
+            return 0, ""
+        rows = zip(self._robots.clock.times, states, running, strict=True)
+        texts = [controller_notice(loop, float(t), row[nq:]) if runs else "" for t, row, runs in rows]
+        self._noticed = any(texts)
+        return _first(texts) if self._noticed else (0, "")
 
     def _chatter(self, engine: StepEngine, threads: int) -> tuple[int, str]:
         """Return the warning about a joint that chatters if a probe is due."""

@@ -21,7 +21,7 @@ from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_members
 from legged.simulation.checks.fall import Fall
-from legged.simulation.checks.motion import motion_warnings
+from legged.simulation.checks.motion import controller_notice, motion_warnings
 from legged.simulation.checks.overlap import OverlapCheck, overlap_warning, refuse_chosen
 from legged.simulation.checks.stable_step import StiffStops, step_warning
 from legged.simulation.controller import ControllerLike
@@ -182,11 +182,25 @@ def _warnings(stepper: Stepper, overlap: str) -> tuple[str, ...]:
     texts.append(_contact_warning(batch, members))
     if not any(texts):
         texts.append(_energy_warning(stepper))
+    texts.append(_notice(batch, members, stepper.plan.times))
     for text in filter(None, texts):
         warn_caller(text, SimulationWarning)
     for loop in starts.loops:
         first.loop.notices.update(loop.notices)  # which have been given
     return (*filter(None, texts), *first.loop.notices.values())
+
+
+def _notice(batch: RolloutBatch, members: Members, times: Array) -> str:
+    """Return the notice of the controller of the first member that has one at its last sample, or ""."""
+    loop, nq = batch.first.loop, batch.robot.nq
+    if getattr(loop.controller, "notice", None) is None:
+        return ""
+    last = np.maximum(members.outcome[:, 2].astype(int), 1) - 1
+    texts = [
+        controller_notice(loop, float(times[k]), rows[k, nq:]) for k, rows in zip(last, members.stored, strict=True)
+    ]
+    count, first = sum(map(bool, texts)), next((k for k, text in enumerate(texts) if text), 0)
+    return f"{count} of {len(texts)} members, first member {first}: {texts[first]}" if count else ""
 
 
 def _contact_warning(batch: RolloutBatch, members: Members) -> str:

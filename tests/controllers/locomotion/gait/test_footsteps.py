@@ -127,6 +127,25 @@ def test_touchdowns_come_earlier_if_the_deviation_would_be_out_of_reach_until_th
     assert cadence(0.9 * most) == cadence(10.0) == 2.0
 
 
+def test_the_deviation_does_not_jump_at_the_scheduled_touchdown_of_feet_that_have_landed_early():
+    """Feet that land early stand ahead of their places until the schedule counts them as standing."""
+    steps, velocity = law(4), np.array([2.0, 0.1])
+    schedule = ContactSchedule(0.36, 0.37, (0.0, 0.5, 0.5, 0.0))
+    moving = GaitState.standing(schedule)._replace(walking=1.0, planted=np.array([1.0, 0.0, 0.0, 1.0]))
+    ahead = 0.5 * 0.37 * 0.36 * velocity  # of the places under the body, at the scheduled touchdown
+    feet = np.column_stack([FEET[4] + ahead, np.zeros(4)])
+    deviations = []
+    for early in (0.02, 0.002, -0.002):  # cycles before the scheduled touchdown
+        center = -early * 0.36 * velocity
+        landing = steps.landing(
+            moving._replace(phase=-early % 1.0), feet, center + velocity / OMEGA, HEADING, velocity, 0.0
+        )
+        deviations.append(landing.deviation)
+    # The sway changes along a flight, by less than the way in a tenth of a stance; half a stance is 0.13 m.
+    assert np.abs(np.diff(deviations, axis=0)).max() < 0.1 * 0.37 * 0.36 * velocity[0]
+    assert np.linalg.norm(deviations, axis=1).max() < 0.25 * 0.37 * 0.36 * velocity[0]
+
+
 @pytest.mark.parametrize("phase", [0.1, 0.4, 0.6])
 def test_the_standing_deviation_is_that_from_the_mean_of_all_feet_after_the_last_touchdown(phase):
     steps, schedule = law(4), contact_schedule("trot", FEET[4], 1.0 / OMEGA)

@@ -1,0 +1,173 @@
+"""The largest speed that a robot can follow now: the commanded speed rises while body and motors keep up with it.
+
+The largest speed of a robot depends on the torques and speeds of its joints along the whole gait, and no static
+estimate of it is better than a fifth. Four loads show that a robot is near it before it falls: the share of the time in
+which a motor gives all torque that it has at its speed, the inclination of the trunk, the distance by which the body
+sinks, and that by which its speed stays behind the command. Each is relative to the value at which robots are at their
+limit, and the load s of the robot is the largest of them. The speed limit u has the rate
+
+    du/dt = 0.05 g (1 - s) / 0.5,    between -0.05 g and 0.05 g.
+
+Thus the robot accelerates less near its limit, stays at the speed at which its load is 1, and slows down above.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from controllers.locomotion.gait.choice import GaitChoice
+from controllers.locomotion.gait.footsteps import GroundPlane, plane_of
+from controllers.locomotion.memory import LocomotionMemory
+from controllers.locomotion.motion import BodyState, desired_rotation
+from controllers.locomotion.motion_plan import MotionPlanner
+from legged.compiler.ir import where
+from legged.spatial import Array, cross, is_finite, join
+
+_TILT = 0.3  # [rad], inclination of the trunk
+_SINK = 0.2  # [h], distance of the center of mass below its height
+_LAG = 0.1  # [sqrt(g h)], commanded minus actual speed
+_SATURATED = 0.6  # share of the time in which a motor gives all torque that it has at its speed
+_ALL = 0.98  # of this torque, from which on it is all
+_RISE, _FALL, _MEAN = 0.3, 3.0, 3.0
+"""Time constants, [sqrt(h / g)]: of the first three loads when they rise and when they fall, and of the last load."""
+_GROWTH = 0.05  # [g], largest change of the speed limit
+_WIDTH = 0.5  # difference of the load from 1 at which the limit changes at this rate
+_MARGIN = 0.1  # [sqrt(g h)], largest distance of the limit above the present speed
+_HELD = 0.9  # load from which on the limit counts as reached
+
+
+class SpeedLimit(NamedTuple):
+    """Loads of a robot and the largest speed that it is to follow.
+
+    Attributes:
+        loads: Low-pass filtered inclination, sink, lag and share of time at the limits of motors, each relative to the
+            largest value at which the robot can go on, (4,), dimensionless.
+        most: The largest speed, as `GaitChoice.speed`, [m/s].
+        held: 1 once the load, not the acceleration, has kept the robot below the commanded speed, until it reaches it.
+    """
+
+    loads: Array
+    most: Any
+    held: Any
+
+    @classmethod
+    def of(cls, flat: Array) -> SpeedLimit:
+        """Return the limit from its vector.
+
+        Args:
+            flat: As the method `flat` returns it, (6,), mixed units.
+        """
+        return cls(flat[:4], flat[4], flat[5])
+
+    def flat(self) -> Array:
+        """Return the limit as a vector, (6,), mixed units."""
+        return np.concatenate([self.loads, np.stack([self.most, self.held])])
+
+    def after(
+        self, loads: Array, wanted: Any, last: Any, free: Any, height: float, gravity: float, dt: float
+    ) -> SpeedLimit:
+        """Return the limit a time step later.
+
+        Args:
+            loads: The present loads before filtering, from `loads_of`, (4,), dimensionless.
+            wanted: Commanded speed, [m/s]. last: Speed of the command that the robot follows, [m/s].
+            free: Speed up to which it follows commands whatever its loads, [m/s].
+            height: h, of the center of mass of the standing robot, [m]. gravity: Magnitude g, [m/s^2].
+            dt: Time step, [s].
+        """
+        unit, time = float(np.sqrt(gravity * height)), float(np.sqrt(height / gravity))
+        rises = [where(a > b, _RISE, _FALL) for a, b in zip(loads[:3], self.loads[:3], strict=True)]
+        shares = np.stack([*(np.minimum(1.0, dt / (x * time)) for x in rises), np.minimum(1.0, dt / (_MEAN * time))])
+        filtered = self.loads + shares * (loads - self.loads)
+        load = np.maximum(np.maximum(filtered[0], filtered[1]), np.maximum(filtered[2], filtered[3]))
+        rate = _GROWTH * gravity * np.minimum(np.maximum((1.0 - load) / _WIDTH, -1.0), 1.0)
+        most = np.maximum(np.minimum(self.most + dt * rate, last + _MARGIN * unit), free)
+        held = where(wanted > most, where(load > _HELD, 1.0, self.held), 0.0)
+        return SpeedLimit(filtered, most, held)
+
+
+def followed_command(
+    wanted: Array,
+    memory: LocomotionMemory,
+    body: BodyState,
+    v: Array,
+    planner: MotionPlanner,
+    gaits: GaitChoice,
+    dt: float,
+) -> tuple[Array, Array]:
+    """Return the new speed limit, (6,), as `SpeedLimit.flat`, and the command within it, (7,), units of `Command`.
+
+    The velocity is that of the command times one factor, so that it keeps its direction.
+
+    Args:
+        wanted: The command of this time, (7,), units of `Command`. memory: At the last evaluation.
+        body: The present motion. v: Velocity, (nv,). planner: The robot. gaits: Its gaits.
+        dt: Time between two evaluations, [s].
+    """
+    speed, free = gaits.speed(wanted), gaits.free_speed(gaits.target(memory.chosen, memory.target))
+    loads = _present_loads(memory, body, v, planner, gaits.radius)
+    limit = SpeedLimit.of(memory.speed).after(
+        loads, speed, gaits.speed(memory.command), free, planner.height, planner.gravity, dt
+    )
+    share = np.minimum(1.0, limit.most / np.maximum(speed, 1e-9))
+    return limit.flat(), join(share * wanted[:3], wanted[3:])
+
+
+def speed_notice(robot: str, t: float, memory: LocomotionMemory, wanted: Array) -> str:
+    """Return a notice that a robot cannot follow its command, "" if it can.
+
+    Args:
+        robot: Its name. t: Time, [s]. memory: Its memory then.
+        wanted: Commanded velocity, (3,), [m/s], [m/s], [rad/s], heading axes; NaN if it is not known.
+    """
+    if SpeedLimit.of(memory.speed).held < 0.5:
+        return ""
+    command = "its command"
+    if np.isfinite(wanted).all():
+        command = f"the command {_named(wanted)}"
+    return (
+        f"robot {robot!r} cannot follow {command}: at t = {t:.4g} s it is to move at {_named(memory.command)}, since "
+        f"at higher speeds its motors are at their limits, its body leans or sinks, or it lags behind"
+    )
+
+
+def _named(velocity: Array) -> str:
+    names = "vx", "vy", "yaw_rate"
+    return ", ".join(f"{name}={x:.3g}" for name, x in zip(names, velocity[:3], strict=True))
+
+
+def _present_loads(memory: LocomotionMemory, body: BodyState, v: Array, planner: MotionPlanner, radius: float) -> Array:
+    """Return the loads before filtering, (4,), dimensionless, as in `SpeedLimit`; zero in a jump.
+
+    Args:
+        memory: At the last evaluation. body: The present motion. v: Velocity, (nv,). planner: The robot.
+        radius: Largest distance of a foot from the center of mass, [m].
+    """
+    h, last, n0 = planner.height, memory.command, planner.robot.base.nv
+    plane = GroundPlane(plane_of(list(memory.places), h).point, memory.slope)
+    leaning = cross(desired_rotation(memory.path[2], last, plane)[:, 2], body.rotation[:, 2])
+    sink = h + last[3] + plane.height(body.position[:2]) - body.position[2]
+    units = np.array([1.0, 1.0, radius])
+    followed, actual = units * last[:3], units * join(body.heading @ body.velocity[:2], body.angular_velocity[2:])
+    speed = np.sqrt(followed @ followed + 1e-12)
+    lag = (speed - followed @ actual / speed) / np.sqrt(planner.gravity * h)
+    bounds = planner.limits.torque_bounds(v[n0:])
+    full = _is_saturated(memory.tau[n0:], planner.limits.torque, *bounds)
+    loads = np.stack([np.sqrt(leaning @ leaning) / _TILT, sink / (_SINK * h), lag / _LAG, full / _SATURATED])
+    return where(memory.jump * memory.jump > 0.0, 0.0, 1.0) * loads
+
+
+def _is_saturated(tau: Array, efforts: Array, least: Array, most: Array) -> Any:
+    """Return 1 if a joint has all torque that its motor gives at its speed, 0 otherwise.
+
+    Args:
+        tau: Joint torques, (nj,), [N m] or [N]. efforts: Largest ones at rest, (nj,), infinite without a limit.
+        least: Least torques at the present speeds, (nj,), [N m] or [N]. most: Largest ones, (nj,), [N m] or [N].
+    """
+    full: Any = 0.0
+    for torque, effort, low, high in zip(tau, efforts, least, most, strict=True):
+        if is_finite(effort):
+            full = np.maximum(full, where((torque > _ALL * high) | (torque < _ALL * low), 1.0, 0.0))
+    return full

@@ -1,0 +1,155 @@
+"""The speed limit of robots with more than two feet, from their loads, and the notice of commands beyond it."""
+
+import numpy as np
+import pytest
+from oracles.urdfs import all_urdfs
+
+import controllers
+import legged
+import robots
+from controllers import Command, Locomotion
+from controllers.locomotion.fitting import least_duty
+from controllers.locomotion.speed_limit import SpeedLimit, _is_saturated
+from legged.algorithms.legs.standing import standing_torques
+from legged.compiler import compile as compile_function
+
+HEIGHT, GRAVITY, DT = 0.4, 9.81, 0.002
+UNIT = float(np.sqrt(GRAVITY * HEIGHT))  # [m/s]
+FILES = all_urdfs()
+STEP = legged.TimeStepping(2e-3)
+needs_files = pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+
+
+def limit(load=0.0, most=1.0, held=0.0):
+    return SpeedLimit(np.array([0.0, load, 0.0, load]), most * UNIT, held)
+
+
+def advanced(before, load, wanted=2.0, last=1.0, free=0.3, steps=1):
+    for _ in range(steps):
+        loads = np.array([0.0, load, 0.0, load])
+        before = before.after(loads, wanted * UNIT, last * UNIT, free * UNIT, HEIGHT, GRAVITY, DT)
+    return before
+
+
+def test_the_limit_rises_without_load_stays_at_the_load_one_and_falls_above():
+    rates = [(advanced(limit(load), load).most - UNIT) / (DT * GRAVITY) for load in (0.0, 0.5, 0.75, 1.0, 1.25, 3.0)]
+    assert rates == pytest.approx([0.05, 0.05, 0.025, 0.0, -0.025, -0.05], abs=1e-12)  # [g]
+
+
+def test_the_limit_stays_near_the_present_speed_and_above_the_free_speed():
+    assert advanced(limit(most=2.0), 0.0, last=1.0).most == pytest.approx(1.1 * UNIT)
+    assert advanced(limit(most=0.31, load=5.0), 5.0, last=0.31, steps=100).most == pytest.approx(0.3 * UNIT)
+
+
+def test_loads_rise_within_a_step_and_fall_over_several_and_saturation_is_a_mean():
+    time = float(np.sqrt(HEIGHT / GRAVITY))
+    risen = advanced(limit(), 1.0, steps=round(0.3 * time / DT)).loads
+    assert risen[1] == pytest.approx(1.0 - np.exp(-1.0), abs=0.02)
+    assert risen[3] == pytest.approx(1.0 - np.exp(-0.1), abs=0.02)
+    fallen = advanced(limit(load=1.0), 0.0, steps=round(3.0 * time / DT)).loads
+    assert fallen[[1, 3]] == pytest.approx([np.exp(-1.0)] * 2, abs=0.02)
+
+
+def test_a_robot_that_accelerates_is_not_held_and_one_at_its_limit_is_until_it_reaches_its_command():
+    assert advanced(limit(), 0.0).held == 0.0
+    at_limit = advanced(limit(load=1.0), 1.0)
+    assert at_limit.held == 1.0
+    assert advanced(at_limit._replace(loads=np.zeros(4)), 0.0).held == 1.0
+    assert advanced(at_limit, 1.0, wanted=0.9).held == 0.0
+
+
+def test_a_motor_is_at_its_limit_by_the_torque_that_it_has_at_its_speed():
+    efforts, least, most = (
+        np.array([10.0, 10.0, np.inf]),
+        np.array([-10.0, -10.0, -np.inf]),
+        np.array([2.0, 10.0, np.inf]),
+    )
+    for tau, full in (((1.9, 9.0, 1e9), 0.0), ((1.99, 0.0, 0.0), 1.0), ((0.0, -9.9, 0.0), 1.0)):
+        assert _is_saturated(np.array(tau), efforts, least, most) == full
+
+
+def test_a_traced_limit_computes_the_same_numbers():
+    def function(loads, most, wanted):
+        before = SpeedLimit(0.5 * loads, most, 0.0)
+        return before.after(loads, wanted, most, 0.2, HEIGHT, GRAVITY, DT).flat()
+
+    kernel = compile_function(function, loads=(4,), most=(), wanted=())
+    for load in (0.2, 0.8, 1.2, 2.5):
+        arguments = load * np.array([1.0, 0.5, 0.2, 1.1]), 1.7, 2.0
+        assert kernel(*arguments) == pytest.approx(function(*arguments), rel=1e-12)
+
+
+class Noticing:
+    """A controller without forces that always has a notice."""
+
+    def start(self, robot, ground, q, v):
+        return self, np.zeros(1)
+
+    def torque(self, t, phase, q, v, wrenches, memory):
+        return 0.0 * v
+
+    def rate(self, t, phase, q, v, wrenches, memory):
+        return np.ones(1) + 0.0 * memory
+
+    def notice(self, t, memory):
+        return f"the memory is {float(memory[0]):.2f} at {t:.2f} s"
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_runs_rollouts_and_simulations_warn_of_the_notice_of_a_controller(wrapped):
+    robot, law = robots.chain(2), Noticing()
+    law = controllers.NominalModel(law, robot) if wrapped else law
+    steps = legged.SemiImplicitEuler(0.01)
+    with pytest.warns(legged.errors.SimulationWarning, match="the memory is 0.50 at 0.50 s"):
+        run = legged.simulate(robot, law, until=0.5, integrator=steps)
+    assert any("the memory is" in text for text in run.warnings)
+    with pytest.warns(legged.errors.SimulationWarning, match="1 of 1 members, first member 0: the memory is 0.50"):
+        legged.rollout(robot, law, until=0.5, integrator=steps)
+    sim = legged.Simulation(robot, law, integrator=steps)
+    with pytest.warns(legged.errors.SimulationWarning, match="the memory is"):
+        for _ in range(100):
+            sim.step()
+
+
+@needs_files
+def test_the_duty_factor_of_fast_gaits_is_bounded_by_the_torques_of_the_joints():
+    for name, least in (("hyq/hyq_no_sensors", 0.455), ("go2/go2", 0.37)):
+        robot = legged.load(FILES[name])
+        home = Locomotion()._fitted(robot).home
+        assert least_duty(robot, home) == pytest.approx(max(0.37, standing_torques(robot, home)[1] / 0.55))
+        assert least_duty(robot, home) == pytest.approx(least, abs=0.01)
+
+
+@pytest.mark.slow
+@needs_files
+@pytest.mark.parametrize(
+    ("name", "command", "least", "most"),
+    [  # least and largest speeds [m/s]; without the limit each of them falls within 6 s, but Go2
+        ("anymal_c_simple/anymal", (2.0, 0.0, 0.0), 1.0, 1.4),
+        ("anymal_b_simple/anymal", (4.0, 0.0, 0.0), 2.8, 3.6),
+        ("hyq/hyq_no_sensors", (3.4, 0.0, 0.0), 2.2, 2.8),
+        ("a1/a1", (3.4, 0.0, 0.0), 2.2, 3.4),
+        ("a1/a1", (1.5, 1.5, 0.0), 0.7, 2.0),
+        ("go2/go2", (2.6, 0.0, 8.0), 0.7, 2.6),
+    ],
+)
+def test_a_command_beyond_the_ability_of_a_robot_gives_a_large_speed_and_a_notice(name, command, least, most):
+    robot = legged.load(FILES[name])
+    with pytest.warns(legged.errors.SimulationWarning, match="cannot follow the command"):
+        law = Locomotion("trot", Command(*command))
+        run = legged.simulate(robot, law, ground=legged.Rigid(friction=0.6), until=9.0, integrator=STEP)
+    assert any("it is to move at" in text for text in run.warnings)
+    late = run.times > 6.0
+    speed = np.linalg.norm(run.v[late][:, 3:5], axis=1).mean()
+    assert least < speed < most
+
+
+@pytest.mark.slow
+@needs_files
+def test_go2_trots_at_three_point_six_meters_per_second_without_a_notice():
+    robot = legged.load(FILES["go2/go2"])
+    law = Locomotion("trot", Command(vx=3.6))
+    run = legged.simulate(robot, law, ground=legged.Rigid(friction=0.6), until=14.0, integrator=STEP)
+    assert not run.warnings
+    late = run.times > 10.0
+    assert np.ptp(run.q[late, 4]) / np.ptp(run.times[late]) == pytest.approx(3.6, abs=0.05)
