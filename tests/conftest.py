@@ -10,6 +10,7 @@ in which the program of the pages is not bundled, and where the library that bun
 
 import gc
 import os
+import re
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -72,6 +73,27 @@ class ModuleOfTests(pytest.Module):
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
     return ModuleOfTests.from_parent(parent, path=module_path)
+
+
+def with_extra(report: Any) -> Any:
+    """Return the report of a collection or a test, which names the extra of a library that `importorskip` misses."""
+    if report.skipped and isinstance(report.longrepr, tuple):
+        path, line, reason = report.longrepr
+        missing = re.search(r"could not import '(\w+)", reason)
+        if missing and missing[1] in LIBRARIES:
+            words = f"Skipped: {missing[1]}, of the extra {LIBRARIES[missing[1]]}, is not installed"
+            report.longrepr = path, line, words
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Iterator[None]:
+    return with_extra((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    return with_extra((yield))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -156,6 +156,7 @@ def test_files_of_tests_that_need_an_optional_library_are_skipped_with_its_name(
     assert len(files) > 20
     assert "mujoco, of the extra mujoco, is not installed" in printed
     assert "hypothesis, of the extra test, is not installed" in printed
+    assert "could not import" not in printed  # the reason of `pytest.importorskip`, which names no extra
 
 
 @pytest.mark.slow
