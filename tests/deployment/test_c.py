@@ -69,7 +69,7 @@ def test_a_walk_in_mujoco_by_the_c_file_is_equal_to_python(compiler, seconds, tm
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     if not (chosen := walkers(["Go2"])):
-        pytest.skip("example-robot-data is not installed")
+        pytest.skip("example_robot_data, of the extra test, is not installed")
     walk = walk_in_c(chosen[0], seconds, tmp_path, [compiler])
     assert walk["upright"] and walk["steps"] == round(500.0 * seconds)
     largest = dict(zip(RESULTS, walk["differences"]["Python"].max(axis=0), strict=True))

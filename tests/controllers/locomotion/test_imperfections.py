@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::legged.errors.FileWarning")
 def named(name: str):
     chosen = walkers([name])
     if not chosen:
-        pytest.skip(f"the package with the file of {name} is not installed")
+        pytest.skip(f"the package with the file of {name}, of the extra test, is not installed")
     return chosen[0]
 
 

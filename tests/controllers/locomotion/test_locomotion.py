@@ -30,7 +30,7 @@ FILES = all_urdfs()
 STEP = legged.TimeStepping(2e-3)
 KNEES_BEYOND = ("/g1_29dof_rev_1_0", "/solo12")
 """Files with knees that bend beyond a straight leg."""
-needs_files = pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+needs_files = pytest.mark.skipif(not FILES, reason="example_robot_data, of the extra test, is not installed")
 
 
 @cache

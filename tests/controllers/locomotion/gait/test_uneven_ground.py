@@ -11,7 +11,7 @@ from controllers.locomotion.gait.uneven_ground import adapted_swing, is_obstacle
 from legged.ground import Stairs
 
 FILES = all_urdfs()
-needs_files = pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+needs_files = pytest.mark.skipif(not FILES, reason="example_robot_data, of the extra test, is not installed")
 
 
 @pytest.mark.parametrize("friction", [0.3, 0.6, 0.75])
