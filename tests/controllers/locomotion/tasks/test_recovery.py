@@ -12,6 +12,7 @@ from legged.environments.tasks.standing_up import with_body_contacts
 from legged.errors import DefinitionError
 from legged.rotations import axis_quaternion
 
+QUICK = "test_recovery_of_another_law_is_refused"
 GO2 = all_urdfs().get("go2/go2")
 STEP = legged.TimeStepping(2e-3)
 
