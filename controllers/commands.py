@@ -20,13 +20,13 @@ import numpy as np
 
 from controllers.gaits.gait import level_state
 from legged import arguments, taylor
-from legged.algorithms.legs.foot_kinematics import check_joints
 from legged.arguments import Numbers
 from legged.checked import checked
 from legged.compiler.ir import Expression
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, ShapeError, TraceError
 from legged.ground.ground import Ground
+from legged.robot.configuration import refuse_ball_quaternions
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -210,7 +210,7 @@ class CommandedPosture:
 
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
         """Return (q, v) at t = 0 on the command with a level base at rest, (nq,) and (nv,)."""
-        check_joints(robot)
+        refuse_ball_quaternions(robot)
         position, rates, _ = self.reference(0.0)
         if position.shape != (robot.nj,):
             raise ShapeError(f"the command must be ({robot.nj},), one entry per joint coordinate, got {position.shape}")

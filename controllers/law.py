@@ -11,13 +11,12 @@ import numpy as np
 
 from controllers.gaits.gait import Gait, Reference
 from controllers.gaits.numerical_gait import NumericalGait
-from legged.algorithms.legs.foot_kinematics import check_joints
 from legged.arguments import Numbers, number
 from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, LeggedError, NotFiniteError, ShapeError
 from legged.ground.ground import Ground
-from legged.robot.configuration import read
+from legged.robot.configuration import read, refuse_ball_quaternions
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -59,7 +58,7 @@ class GaitLaw:
     def _fitted(self, robot: Robot, q: Array, v: Array) -> Self:
         """Return the law for a robot, as a part of `start`."""
         read(robot, q=q, v=v)
-        check_joints(robot)
+        refuse_ball_quaternions(robot)
         fit = getattr(self.gait, "on", None)
         gait = self.gait if fit is None else fit(robot)
         shapes = {np.shape(part) for part in gait.reference(0.0, 0)}

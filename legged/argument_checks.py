@@ -71,12 +71,12 @@ def array_parameters(hints: dict[str, Any]) -> dict[str, bool]:
     Args:
         hints: {name: annotation}.
     """
-    found = {}
+    arrays = {}
     for name, hint in hints.items():
         members = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, types.UnionType) else (hint,)
         if any(map(_is_array_hint, members)):
-            found[name] = any(map(_is_numpy_hint, members))
-    return found
+            arrays[name] = any(map(_is_numpy_hint, members))
+    return arrays
 
 
 def _is_numpy_hint(hint: Any) -> bool:

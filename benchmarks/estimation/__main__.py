@@ -80,11 +80,11 @@ def errors(
     way, rows = float(np.linalg.norm(np.diff(run.q[:, 4:6], axis=0), axis=1).sum()), []
     for words in filters:
         estimator = _FILTERS[words](terrain_of(walker, WALKS[name]))
-        found = estimation.run_estimator(robot, estimator, run.times, readings, run.q[0], run.v[0])
-        off = found.q[-1, :, 4:7] - run.q[-1, 4:7]
+        estimate = estimation.run_estimator(robot, estimator, run.times, readings, run.q[0], run.v[0])
+        off = estimate.q[-1, :, 4:7] - run.q[-1, 4:7]
         drift = 100.0 * np.linalg.norm(off[:, :2], axis=1) / way
-        velocity = np.sqrt(np.mean(np.sum((found.v - run.v[:, None])[500:, :, 3:6] ** 2, axis=2)))
-        each = [found.q[:, i, :7] for i in range(seeds)]
+        velocity = np.sqrt(np.mean(np.sum((estimate.v - run.v[:, None])[500:, :, 3:6] ** 2, axis=2)))
+        each = [estimate.q[:, i, :7] for i in range(seeds)]
         absolute = np.array([absolute_pose_error(run.q[:, :7], poses) for poses in each])
         relative = np.array([relative_pose_error(run.q[:, :7], poses) for poses in each])
         cells = (
@@ -97,7 +97,7 @@ def errors(
         rows.append((name, words, f"{way:.1f}", *(f"{x:.3f}" for x in cells)))
         print(*rows[-1], sep=", ", flush=True)
         if folder is not None:
-            write_file(folder / f"{_file_name(name, words)}.tum", tum(run.times, found.q[:, 0, :7]))
+            write_file(folder / f"{_file_name(name, words)}.tum", tum(run.times, estimate.q[:, 0, :7]))
     if folder is not None:
         write_file(folder / f"{_file_name(name, 'truth')}.tum", tum(run.times, run.q[:, :7]))
     return rows

@@ -43,13 +43,13 @@ def on_estimate(setup: sweeps.Setup) -> sweeps.Setup:
     assert values_of is not None
 
     def values(samples: dict[str, Array]) -> Mapping[str, Any]:
-        found = {"controller.instruments.seed": np.asarray(samples["trial"], dtype=float)}
+        varied = {"controller.instruments.seed": np.asarray(samples["trial"], dtype=float)}
         for name, value in values_of(samples).items():
             if name.startswith(path):
-                found[f"controller.law.{name.removeprefix(path)}"] = value
+                varied[f"controller.law.{name.removeprefix(path)}"] = value
             elif not name.startswith(("controller.", "robot.")):  # these rows have neither noise nor payload
-                found[name] = value
-        return found
+                varied[name] = value
+        return varied
 
     return replace(setup, controller=loop, vary=values)
 

@@ -59,10 +59,10 @@ def rows(walker: Walker, seconds: float, seeds: int) -> list[tuple[str, ...]]:
     alone = np.degrees(estimation.Deviations().gyro * np.sqrt(seconds / RATE))
     # A heading that is a random walk moves the end of a straight path aside by 1 / sqrt(3) of its last deviation.
     aside = 100.0 * np.radians(alone) / np.sqrt(3.0)
-    found = [("gyroscope alone, known bias: stated", f"{alone:.2f}", f"{aside:.2f}", *[""] * 4)]
+    table_rows = [("gyroscope alone, known bias: stated", f"{alone:.2f}", f"{aside:.2f}", *[""] * 4)]
     for case in cases():
-        found += _rows(walker, run, way, case, seeds)
-    return found
+        table_rows += _rows(walker, run, way, case, seeds)
+    return table_rows
 
 
 def _rows(walker: Walker, run: Motion, way: float, case: Case, seeds: int) -> list[tuple[str, ...]]:
@@ -72,13 +72,15 @@ def _rows(walker: Walker, run: Motion, way: float, case: Case, seeds: int) -> li
         robot, instruments, run.times, run.q, run.v, run.forces, seeds=np.arange(float(seeds))
     )
     estimator = estimation.InvariantFilter(case.assumed, heading=1e-6, position=1e-6)  # the first guess is exact
-    found = estimation.run_estimator(robot, estimator, run.times, readings, run.q[0], run.v[0])
+    estimate = estimation.run_estimator(robot, estimator, run.times, readings, run.q[0], run.v[0])
     started, _ = estimator.start(robot, run.q[0], run.v[0])
-    stated = [_stated(started.parts(memory)) for memory in found.memory]
+    stated = [_stated(started.parts(memory)) for memory in estimate.memory]
     heading, drift = np.sqrt(np.mean(np.square(stated), axis=0))
-    turns = [quaternion_log(quaternion_product(q, quaternion_conjugate(run.q[-1, :4])))[2] for q in found.q[-1, :, :4]]
-    off = np.linalg.norm(found.q[-1, :, 4:6] - run.q[-1, 4:6], axis=1)
-    aligned = [yaw_aligned(run.q[:, :7], found.q[:, i, :7])[-1, 4:6] - run.q[-1, 4:6] for i in range(seeds)]
+    turns = [
+        quaternion_log(quaternion_product(q, quaternion_conjugate(run.q[-1, :4])))[2] for q in estimate.q[-1, :, :4]
+    ]
+    off = np.linalg.norm(estimate.q[-1, :, 4:6] - run.q[-1, 4:6], axis=1)
+    aligned = [yaw_aligned(run.q[:, :7], estimate.q[:, i, :7])[-1, 4:6] - run.q[-1, 4:6] for i in range(seeds)]
     ends = 100.0 * np.linalg.norm(aligned, axis=1) / way
     measured = 100.0 * off / way
     numbers = (

@@ -11,36 +11,36 @@ def go2() -> None:
     """Print errors and times beside `mujoco.sysid`."""
     from benchmarks.identification.go2 import compare_on_go2
 
-    found = compare_on_go2()
+    fits = compare_on_go2()
     names = ("nominal", "fitted", "sysid nominal", "sysid fitted")
-    print("error of windows that were not fitted [mrad]:", {name: round(1e3 * found[name], 2) for name in names})
-    seconds = found["seconds"], found["seconds again"]
-    print(f"legged: {found['steps']} steps, {seconds[0]:.2f} s, again {seconds[1]:.2f} s")
-    print(f"mujoco.sysid: {found['sysid evaluations']} simulations of all windows, {found['sysid seconds']:.1f} s")
-    print(f"ratio of times: {found['sysid seconds'] / np.mean(seconds):.1f}")
+    print("error of windows that were not fitted [mrad]:", {name: round(1e3 * fits[name], 2) for name in names})
+    seconds = fits["seconds"], fits["seconds again"]
+    print(f"legged: {fits['steps']} steps, {seconds[0]:.2f} s, again {seconds[1]:.2f} s")
+    print(f"mujoco.sysid: {fits['sysid evaluations']} simulations of all windows, {fits['sysid seconds']:.1f} s")
+    print(f"ratio of times: {fits['sysid seconds'] / np.mean(seconds):.1f}")
 
 
 def agreement() -> None:
     """Print how far fits of disjoint windows agree."""
     from benchmarks.identification.go2 import agreement_on_go2
 
-    for kind, found in agreement_on_go2().items():
-        print(kind, {field: f"{100 * x:.1f} %" for field, x in found["variation"].items()})
-        print("  ", found["open"])
+    for kind, variations in agreement_on_go2().items():
+        print(kind, {field: f"{100 * x:.1f} %" for field, x in variations["variation"].items()})
+        print("  ", variations["open"])
 
 
 def recovery(seeds: int) -> None:
     """Print the shares of intervals that hold the true values."""
     from benchmarks.identification.simulated import recovery as recover
 
-    found = recover(seeds)
-    held = " and ".join(f"{100 * share:.1f}" for share in found["means"])
+    shares = recover(seeds)
+    held = " and ".join(f"{100 * share:.1f}" for share in shares["means"])
     print(
-        f"{seeds} logs of MuJoCo in {found['seconds']:.0f} s; 90 % intervals for independent noise and by the scatter"
+        f"{seeds} logs of MuJoCo in {shares['seconds']:.0f} s; 90 % intervals for independent noise and by the scatter"
     )
     print(f"of the windows hold {held} % of the values")
-    for name, (share, robust) in found["shares"].items():
-        error = 100 * found["errors"][name]
+    for name, (share, robust) in shares["shares"].items():
+        error = 100 * shares["errors"][name]
         print(f"  {name}: {100 * share:.1f} and {100 * robust:.1f} %, median error {error:.2f} %")
 
 

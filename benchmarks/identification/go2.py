@@ -122,14 +122,14 @@ class Sysid:
         start = time.perf_counter()
         # Further steps lower the cost by less than 1e-5 of it, where the other fit ends.
         options = {"max_iters": 5, "verbose": False}
-        found, _ = self.sysid.optimize(self.parameters.copy(), counted, optimizer="mujoco", **options)
-        return found, time.perf_counter() - start, calls[0]
+        estimate, _ = self.sysid.optimize(self.parameters.copy(), counted, optimizer="mujoco", **options)
+        return estimate, time.perf_counter() - start, calls[0]
 
-    def error(self, found: Any, chosen: list[int]) -> float:
+    def error(self, estimate: Any, chosen: list[int]) -> float:
         """Return the root mean square error of the positions, [rad]."""
         sequences = self.sequences(chosen)
         residual = self.sysid.build_residual_fn(models_sequences=[sequences], n_threads=1, return_pred_all=True)
-        _, predicted, _ = residual(found.as_vector(), found.copy())
+        _, predicted, _ = residual(estimate.as_vector(), estimate.copy())
         squares = []
         for start, own in zip(self.starts(chosen), predicted, strict=True):
             (signal,) = own
@@ -150,15 +150,15 @@ def compare_on_go2() -> dict[str, Any]:
     model = Model(robot, parameters(robot), motors=Motors(kp=KP, kd=KD))
     count = int(log.duration / WINDOW)
     fitted, held = list(range(0, count, 2)), list(range(1, count, 2))
-    found = fit_with_legged(model, log, fitted, held)
-    found["steps"] = len(found["fit"].solution.costs) - 1
+    comparison = fit_with_legged(model, log, fitted, held)
+    comparison["steps"] = len(comparison["fit"].solution.costs) - 1
     other = Sysid(model, log)
-    found["sysid nominal"] = other.error(other.parameters, held)
-    values, found["sysid seconds"], found["sysid evaluations"] = other.fit(fitted)
-    found["sysid fitted"] = other.error(values, held)
-    found["sysid values"] = dict(zip(values.keys(), values.as_vector().tolist(), strict=True))
-    found["seconds again"] = fit_with_legged(model, log, fitted, held)["seconds"]
-    return found
+    comparison["sysid nominal"] = other.error(other.parameters, held)
+    values, comparison["sysid seconds"], comparison["sysid evaluations"] = other.fit(fitted)
+    comparison["sysid fitted"] = other.error(values, held)
+    comparison["sysid values"] = dict(zip(values.keys(), values.as_vector().tolist(), strict=True))
+    comparison["seconds again"] = fit_with_legged(model, log, fitted, held)["seconds"]
+    return comparison
 
 
 def agreement_on_go2(count: int = 4) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def agreement_on_go2(count: int = 4) -> dict[str, Any]:
     number = len(windows(log, WINDOW))
     each = parameters(robot)
     shared = {f"robot.*_{j}_joint.{k}": Parameter(*b) for j in ("hip", "thigh", "calf") for k, b in BOUNDS.items()}
-    found = {}
+    agreement = {}
     for kind, chosen in (("each joint", each), ("shared by the legs", shared)):
         model = Model(robot, chosen, motors=Motors(kp=KP, kd=KD))
         parts = [model.fit(log, window=WINDOW, chosen=list(range(i, number, count))).numbers for i in range(count)]
@@ -184,5 +184,5 @@ def agreement_on_go2(count: int = 4) -> dict[str, Any]:
         unclear = [f"{n} ({100 * r:.0f} %)" for n, r, most in zip(whole.names, robust, limits, strict=True) if r > most]
         sentence = f"the log does not tell {len(unclear)} of {len(whole.names)} within 5 % (armature 3 %)"
         text = f"{sentence}: {', '.join(unclear)}; {whole.identifiability}"
-        found[kind] = {"variation": variation, "open": text, "values": whole.values}
-    return found
+        agreement[kind] = {"variation": variation, "open": text, "values": whole.values}
+    return agreement

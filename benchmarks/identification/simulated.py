@@ -75,11 +75,11 @@ def errors_without_noise() -> dict[tuple[str, float], dict[str, float]]:
     """Return (integrator, time step [ms]) of MuJoCo -> parameter -> relative error of a fit of a log without noise."""
     d1, d2, armature, friction, delay, mass = TRUTH
     model, commands = _model_and_commands()
-    robot, found = leg((d1, d2), armature, friction, mass), {}
+    robot, fits = leg((d1, d2), armature, friction, mass), {}
     for integrator, step in INTEGRATORS:
         fit = model.fit(mujoco_log(robot, commands, delay, 1e-3 * step, integrator))
-        found[integrator, step] = dict(zip(fit.names, (fit.numbers / np.array(TRUTH) - 1.0).tolist(), strict=True))
-    return found
+        fits[integrator, step] = dict(zip(fit.names, (fit.numbers / np.array(TRUTH) - 1.0).tolist(), strict=True))
+    return fits
 
 
 def _model_and_commands() -> tuple[Model, Log]:

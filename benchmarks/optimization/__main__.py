@@ -117,30 +117,30 @@ class Translated:
 
     def terms(self, node: dict[str, Any]) -> list[oc.Term]:
         """Return the costs of a node."""
-        nq, nv, found = self.robot.nq, self.robot.nv, list[oc.Term]()
+        nq, nv, costs = self.robot.nq, self.robot.nv, list[oc.Term]()
         for name, cost in node["costs"].items():
             weight, reference = cost["weight"], cost.get("reference")
             if name == "ctrlReg":
-                found.append(oc.Cost(terms.control, weight))
+                costs.append(oc.Cost(terms.control, weight))
             elif name == "stateReg":
                 square = np.array(cost["weights"])
                 w = weight * np.concatenate([self.velocity(square[:nv]), self.velocity(square[nv:])])
                 q, v = self.configuration(reference[:nq]), self.velocity(reference[nq:])
-                found.append(oc.Cost(deviation if "impulses" in node else terms.state, w, q=q, v=v))
+                costs.append(oc.Cost(deviation if "impulses" in node else terms.state, w, q=q, v=v))
             elif name == "stateBounds":
                 lower, upper = np.array(cost["lower"]), np.array(cost["upper"])
                 limits = {"lower": lower[6:nv][self.order], "upper": upper[6:nv][self.order]}
-                found.append(oc.Cost(terms.joint_limits, weight, barrier=True, **limits))
+                costs.append(oc.Cost(terms.joint_limits, weight, barrier=True, **limits))
                 rates = upper[nv + 6 :][self.order]
-                found.append(oc.Cost(terms.velocity_limits, weight, barrier=True, limit=rates))
+                costs.append(oc.Cost(terms.velocity_limits, weight, barrier=True, limit=rates))
             elif name == "comTrack":
-                found.append(oc.Cost(terms.center_of_mass, weight, position=reference))
+                costs.append(oc.Cost(terms.center_of_mass, weight, position=reference))
             elif "rotation" in cost:
                 target = {"rotation": cost["rotation"], "position": reference}
-                found.append(oc.Cost(placement, weight, frame=name.removesuffix("_footTrack"), **target))
+                costs.append(oc.Cost(placement, weight, frame=name.removesuffix("_footTrack"), **target))
             elif name.endswith("footTrack"):
                 target = {"frame": name.removesuffix("_footTrack"), "position": reference}
-                found.append(oc.Cost(terms.frame_translation, weight, **target))
+                costs.append(oc.Cost(terms.frame_translation, weight, **target))
             elif name.endswith("Cone"):
                 contact = name.removesuffix("_frictionCone").removesuffix("_wrenchCone")
                 A, lower, upper = (np.array(cost[key]) for key in ("matrix", "lower", "upper"))
@@ -148,8 +148,8 @@ class Translated:
                 matrix = np.concatenate([part[keep] for part, _, keep in rows])
                 offset = np.concatenate([part[keep] for _, part, keep in rows])
                 cone = wrench_rows if matrix.shape[1] == 6 else cone_rows
-                found.append(oc.Cost(cone, weight, barrier=True, contact=contact, matrix=matrix, offset=offset))
-        return found
+                costs.append(oc.Cost(cone, weight, barrier=True, contact=contact, matrix=matrix, offset=offset))
+        return costs
 
 
 def without_friction(robot: legged.Robot) -> legged.Robot:

@@ -35,14 +35,14 @@ def described(node: Any) -> dict[str, Any]:
     """Return contacts, duration and costs of a node."""
     if hasattr(node, "differential"):
         contacts = node.differential.contacts.contacts.todict()
-        found: dict[str, Any] = {"contacts": [name.removesuffix("_contact") for name in contacts], "duration": node.dt}
-        found["gains"] = [item.contact.gains[1] for item in contacts.values()]
+        phase: dict[str, Any] = {"contacts": [name.removesuffix("_contact") for name in contacts], "duration": node.dt}
+        phase["gains"] = [item.contact.gains[1] for item in contacts.values()]
         costs = node.differential.costs.costs.todict()
     else:
         impulses = node.impulses.impulses.todict()
-        found = {"impulses": [name.removesuffix("_impulse") for name in impulses]}
+        phase = {"impulses": [name.removesuffix("_impulse") for name in impulses]}
         costs = node.costs.costs.todict()
-    found["costs"] = {}
+    phase["costs"] = {}
     for name, item in costs.items():
         residual, activation = item.cost.residual, item.cost.activation
         cost: dict[str, Any] = {"weight": item.weight}
@@ -59,8 +59,8 @@ def described(node: Any) -> dict[str, Any]:
         if hasattr(activation, "bounds"):
             cost["lower"] = np.array(activation.bounds.lb).tolist()
             cost["upper"] = np.array(activation.bounds.ub).tolist()
-        found["costs"][name] = cost
-    return found
+        phase["costs"][name] = cost
+    return phase
 
 
 def best_of(function: Any, repeats: int = 20) -> float:
@@ -88,7 +88,7 @@ def main(name: str, file: str) -> None:
     solver = crocoddyl.SolverFDDP(problem)
     solver.th_stop = 1e-12
     solver.solve(xs, us, 200, False, 1e-9)
-    found = {"iterations": solver.iter, "cost": solver.cost, "xs": [np.array(x).tolist() for x in solver.xs]}
+    result = {"iterations": solver.iter, "cost": solver.cost, "xs": [np.array(x).tolist() for x in solver.xs]}
     optimum = [np.array(u).tolist() for u in solver.us]
     times = {
         "calc": best_of(lambda: problem.calc(solver.xs, solver.us)),
@@ -110,7 +110,7 @@ def main(name: str, file: str) -> None:
         "us": [np.array(u).tolist() for u in us],
         "optimal controls": optimum,
         "times": {key: value / (problem.T + 1) for key, value in times.items()},
-        **found,
+        **result,
     }
     with open(file, "w", encoding="utf-8") as out:
         json.dump(record, out)

@@ -71,8 +71,8 @@ class Jump:
         commands = np.tile(self.hold, (TASK_STEPS, 1))
         self.regulator.solve(commands, q=self.q, v=self.v, iterations=1)
         start = time.process_time()
-        found = self.regulator.solve(commands, q=self.q, v=self.v, iterations=20)
-        return found.cost, time.process_time() - start
+        solution = self.regulator.solve(commands, q=self.q, v=self.v, iterations=20)
+        return solution.cost, time.process_time() - start
 
     def by_sampling(self, method: str, count: int, iterations: int) -> tuple[float, float]:
         """Return the cost of the plan and the processor time, [s]."""

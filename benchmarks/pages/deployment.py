@@ -18,14 +18,14 @@ def c_file() -> str:
     """Return the table of the differences along a walk, in the order of the results."""
     (walker,) = walkers(["Go2"])
     with tempfile.TemporaryDirectory() as folder:
-        found = walk_in_c(walker, _SECONDS, Path(folder), ["gcc"])
-    if not found["upright"]:
+        walk = walk_in_c(walker, _SECONDS, Path(folder), ["gcc"])
+    if not walk["upright"]:
         raise ArithmeticError("the robot fell")
     rows = [
         [name, f"{values.max():.0e}", f"{np.quantile(values, 0.99):.0e}"]
-        for name, values in zip(RESULTS, found["differences"]["Python"].T, strict=True)
+        for name, values in zip(RESULTS, walk["differences"]["Python"].T, strict=True)
     ]
-    rows.append(["memory, of a chain of steps in Python", f"{found['accumulated']:.0e}", ""])
+    rows.append(["memory, of a chain of steps in Python", f"{walk['accumulated']:.0e}", ""])
     return table(["result", "largest difference", "99 %"], rows)
 
 

@@ -45,7 +45,31 @@ def folders() -> str:
     return table(("folder", "files", "functions", "for"), rows)
 
 
+STAGES = {
+    "start": "arguments, parameters, initial state, start of the controller, checks of step, range and overlap",
+    "comparison": "closed loop evaluated at four states in Python and in machine code",
+    "trace": "outputs, rates and time step recorded, simplified, and looked up in the cache",
+    "time steps": "samples, calls of machine code, divergence and falls",
+    "record": "outputs at the samples, the run, warnings about the motion",
+}
+"""Stage of a warm `simulate` -> what it does."""
+
+
+def stages() -> str:
+    """Return the table of the stages of a warm `simulate` of two steps."""
+    call = entered_files.calls()["simulate, two steps"]
+    call()
+    walks = entered_files.entered_by_stage(call)
+    rows = []
+    for name, task in STAGES.items():
+        others = {file for other, walk in walks.items() if other != name for file in walk.files}
+        own = len(set(walks[name].files) - others)
+        rows.append((name, str(len(walks[name].files)), str(own), str(len(walks[name].functions)), task))
+    return table(("stage", "files", "of these in no other stage", "functions", "task"), rows)
+
+
 PARTS = {
+    "stages": Part("explanation/one_step.md", stages, relative=0.1, absolute=3.0),
     "walks": Part("explanation/architecture.md", walks, relative=0.1, absolute=3.0),
     "folders": Part("explanation/one_step.md", folders, relative=0.1, absolute=3.0),
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,17 @@ from legged.table import Table
 ROOT = Path(legged.__file__).parents[1]
 PACKAGES = "legged", "controllers", "robots"
 STEP = 1e-4  # [s]
+START, TRACE = "start", "trace"
+STAGES = {
+    "select_backend": "comparison",
+    "Stepper.prepare": "comparison",
+    "trace": TRACE,
+    "_traced": TRACE,
+    "Stepper.run": "time steps",
+    "record_run": "record",
+    "motion_warnings": "record",
+}
+"""Function -> stage of a `simulate` that begins with it, and lasts as long; the rest is the start."""
 
 
 class Walk(NamedTuple):
@@ -64,21 +76,45 @@ def entered(call: Callable[[], Any]) -> Walk:
     Args:
         call: The call.
     """
-    functions: dict[tuple[str, str], None] = {}
+    return Walk(list(dict.fromkeys(pair for _, pair in _observed(call))))
+
+
+def entered_by_stage(call: Callable[[], Any]) -> dict[str, Walk]:
+    """Return the functions that a `simulate` enters in each of its stages, see `STAGES`.
+
+    Args:
+        call: The call.
+    """
+    functions = defaultdict[str, list[tuple[str, str]]](list)
+    for stage, pair in _observed(call):
+        functions[stage].append(pair)
+    return {stage: Walk(own) for stage, own in functions.items()}
+
+
+def _observed(call: Callable[[], Any]) -> list[tuple[str, tuple[str, str]]]:
+    """Return (stage, (file, function)) of all functions that a call enters, once each, in the order of first calls."""
+    entries: dict[tuple[str, tuple[str, str]], None] = {}
+    stages: list[tuple[Any, str]] = []  # (frame, stage) of the functions of `STAGES` that have not returned
 
     def observe(frame: Any, event: str, argument: Any) -> None:
         code = frame.f_code
-        if event == "call" and Path(code.co_filename).is_relative_to(ROOT) and not code.co_name.startswith("<"):
-            path = Path(code.co_filename).relative_to(ROOT)
-            if path.parts[0] in PACKAGES:
-                functions[str(path), code.co_qualname] = None
+        if event == "return" and stages and stages[-1][0] is frame:
+            stages.pop()
+        if event != "call" or code.co_name.startswith("<") or not Path(code.co_filename).is_relative_to(ROOT):
+            return
+        path, name = Path(code.co_filename).relative_to(ROOT), code.co_qualname
+        if path.parts[0] in PACKAGES:
+            if name in STAGES:
+                stages.append((frame, STAGES[name]))
+            known = [stage for _, stage in stages] or [START]
+            entries[TRACE if TRACE in known else known[0], (str(path), name)] = None
 
     sys.setprofile(observe)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return Walk(list(functions))
+    return list(entries)
 
 
 def calls() -> dict[str, Callable[[], Any]]:

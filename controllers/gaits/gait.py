@@ -14,10 +14,10 @@ from controllers.gaits.foot_path import Path, path_named
 from controllers.gaits.leg import FittedLeg, Leg
 from controllers.gaits.leg_detection import legs_of
 from legged import taylor
-from legged.algorithms.legs.foot_kinematics import check_joints
 from legged.arguments import Numbers, list_as_array
 from legged.checked import checked
 from legged.errors import ArgumentError, DefinitionError, ReachError, ShapeError
+from legged.robot.configuration import refuse_ball_quaternions
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -289,7 +289,7 @@ class Gait:
 
 def _fitted(gait: Gait, robot: Robot) -> Gait:
     """Return a gait for a robot; see `Gait.on`."""
-    check_joints(robot)
+    refuse_ball_quaternions(robot)
     try:
         fitted = replace(gait, legs=gait.legs or legs_of(robot), joints=robot.nj)
     except DefinitionError as error:

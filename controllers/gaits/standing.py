@@ -9,10 +9,10 @@ import numpy as np
 
 from controllers.gaits.gait import Gait, level_state
 from controllers.gaits.leg import Leg, paper_biped
-from legged.algorithms.legs.foot_kinematics import check_joints
 from legged.arguments import Numbers
 from legged.checked import checked
 from legged.errors import NotFiniteError, ShapeError
+from legged.robot.configuration import refuse_ball_quaternions
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -80,7 +80,7 @@ class Posture:
 
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
         """Return (q, v) at rest with a level base, (nq,) and (nv,)."""
-        check_joints(robot)
+        refuse_ball_quaternions(robot)
         if len(self.angles) != robot.nj:
             raise ShapeError(
                 f"the posture must be ({robot.nj},), one entry per joint coordinate, got {len(self.angles)}"

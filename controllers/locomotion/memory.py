@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,100 +81,33 @@ class LocomotionMemory(NamedTuple):
     iterate: Array
 
     @classmethod
-    def at_rest(
-        cls,
-        nv: int,
-        gait: Array,
-        path: Array,
-        slope: Array,
-        places: Array,
-        target: Array,
-        command: Array,
-        assumed: tuple[Any, Any],
-        hands: Array,
-        size: int,
-    ) -> LocomotionMemory:
-        """Return the memory of a robot at rest on all feet.
+    def zeros(cls, nv: int, n: int, hands: int, iterate: int) -> LocomotionMemory:
+        """Return a memory of zeros.
 
         Args:
-            nv: Number of degrees of freedom. gait: As the attribute. path: As the attribute. slope: As the attribute.
-            places: As the attribute. target: As the attribute. command: As the attribute `constant_command`.
-            assumed: Attributes `friction` and `clearance`. hands: As the attribute. size: Length of `iterate`.
+            nv: Number of degrees of freedom. n: Number of feet. hands: Number of hands. iterate: Length of the iterate.
         """
-        n = len(places)
-        still, displaced, residuals = np.zeros(n), (np.zeros((2, n, 2)), np.zeros(2)), np.zeros(2)
-        return cls(
-            np.zeros(nv),
-            gait,
-            np.zeros(ENTRIES),
-            path,
-            np.zeros(2),
-            slope,
-            places,
-            places,
-            np.ones(n),
-            *(still, still, still),
-            *displaced,
-            0.0,
-            0.0,
-            np.zeros((HORIZON, 6)),
-            residuals,
-            target,
-            command,
-            *assumed,
-            0.0,
-            0.0,
-            np.zeros(LIMIT_SIZE),
-            hands,
-            np.zeros(size),
-        )
+        return cls._make(np.zeros(shape) if shape else 0.0 for shape in (*_shapes(nv, n, hands), (iterate,)))
 
     @classmethod
     def of(cls, flat: Array, nv: int, n: int, hands: int = 0) -> LocomotionMemory:
         """Return the parts of a flat memory.
 
         Args:
-            flat: (m,), mixed units.
-            nv: Number of degrees of freedom. n: Number of feet. hands: Number of hands.
+            flat: (m,), mixed units. nv, n, hands: As in `zeros`.
         """
-        state, parameters = [nv, GaitState.size(n), ENTRIES, 3, 2, 2], [1 + 2 * n, ENTRIES]
-        sizes = [
-            *state,
-            3 * n,
-            3 * n,
-            n,
-            n,
-            n,
-            n,
-            4 * n,
-            2,
-            1,
-            1,
-            6 * HORIZON,
-            2,
-            *parameters,
-            1,
-            1,
-            1,
-            1,
-            LIMIT_SIZE,
-            ROWS * hands,
-        ]
-        parts = cls(*np.split(flat, np.cumsum(sizes)))
-        return parts._replace(
-            places=parts.places.reshape(n, 3),
-            footsteps=parts.footsteps.reshape(n, 3),
-            planned=parts.planned.reshape(2, n, 2),
-            costates=parts.costates.reshape(HORIZON, 6),
-            deviation=parts.deviation[0],
-            standing_deviation=parts.standing_deviation[0],
-            friction=parts.friction[0],
-            clearance=parts.clearance[0],
-            chosen=parts.chosen[0],
-            jump=parts.jump[0],
-            hands=parts.hands.reshape(hands, ROWS),
-        )
+        shapes = _shapes(nv, n, hands)
+        *parts, iterate = np.split(flat, np.cumsum([math.prod(shape) for shape in shapes]))
+        shaped = [part.reshape(shape) if shape else part[0] for part, shape in zip(parts, shapes, strict=True)]
+        return cls._make([*shaped, iterate])
 
     def flat(self) -> Array:
         """Return the memory as a vector, (m,), mixed units."""
         return np.concatenate([np.stack([part]) if np.ndim(part) == 0 else np.ravel(part) for part in self])
+
+
+def _shapes(nv: int, n: int, hands: int) -> list[tuple[int, ...]]:
+    """Return the shapes of all parts in their order, apart from the iterate at the end; arguments as in `zeros`."""
+    feet = [(n, 3), (n, 3), (n,), (n,), (n,), (n,), (2, n, 2)]
+    state = [(nv,), (GaitState.size(n),), (ENTRIES,), (3,), (2,), (2,), *feet, (2,), (), (), (HORIZON, 6), (2,)]
+    return [*state, (1 + 2 * n,), (ENTRIES,), (), (), (), (), (LIMIT_SIZE,), (hands, ROWS)]

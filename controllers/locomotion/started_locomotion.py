@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from controllers.locomotion.forces.predictive import Plan
 from controllers.locomotion.gait.choice import GaitChoice, jump_state
-from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, plane_of
+from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, Sway, plane_of
 from controllers.locomotion.gait.schedule import GaitState
-from controllers.locomotion.gait.step_sequence import MOST
 from controllers.locomotion.gait.uneven_ground import is_obstacle, rises_over_uneven_ground
 from controllers.locomotion.memory import LocomotionMemory
-from controllers.locomotion.motion import BodyState, FeetMotion, advanced_path, body_reference, turned
+from controllers.locomotion.motion import BodyReference, BodyState, FeetMotion, advanced_path, body_reference, turned
 from controllers.locomotion.motion_plan import MotionPlanner, body_state
 from controllers.locomotion.speed_limit import followed_command, speed_notice
 from controllers.locomotion.step_planner import StepPlanner
@@ -24,7 +24,6 @@ from controllers.locomotion.torques.hands import HeadingAxes, hand_control, movi
 from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.velocity_command import (
     ACCELERATION,
-    ENTRIES,
     JUMP,
     Command,
     acceleration_on_two,
@@ -128,22 +127,23 @@ class StartedLocomotion:
         Args:
             q: Initial configuration, (nq,). v: Initial velocity, (nv,).
         """
-        robot, zero = self.robot, np.zeros(ENTRIES)
-        places, _ = point_motion(robot, q, np.zeros(robot.nv), [(foot.link, foot.sole) for foot in self.planner.feet])
-        R, command = robot.base.pose(q[: robot.base.nq])[0], self.commands
-        path = np.array([*center_of_mass(robot, q)[:2], np.arctan2(R[1, 0], R[0, 0])])
-        constant = command(0.0) if isinstance(command, Command) and command.is_constant else zero
-        memory = LocomotionMemory.at_rest(
-            robot.nv,
-            GaitState.standing(self.gaits.schedules[0][1]).flat(),
-            path,
-            plane_of(list(places), self.height).slope,
-            places,
-            self.gaits.schedules[0][1].parameters,
-            constant,
-            (self.friction, self.clearance),
-            predicted_velocities(WholeBodyModel(robot, q, v), self.hands),
-            self.planner.iterate_size(),
+        robot, feet, command = self.robot, self.planner.feet, self.commands
+        places, _ = point_motion(robot, q, np.zeros(robot.nv), [(foot.link, foot.sole) for foot in feet])
+        R, schedule = robot.base.pose(q[: robot.base.nq])[0], self.gaits.schedules[0][1]
+        zeros = LocomotionMemory.zeros(robot.nv, len(feet), len(self.hands), self.planner.iterate_size())
+        is_constant = isinstance(command, Command) and command.is_constant
+        memory = zeros._replace(
+            gait=GaitState.standing(schedule).flat(),
+            path=np.array([*center_of_mass(robot, q)[:2], np.arctan2(R[1, 0], R[0, 0])]),
+            slope=plane_of(list(places), self.height).slope,
+            places=places,
+            footsteps=places,
+            contact=np.ones(len(feet)),
+            target=schedule.parameters,
+            constant_command=command(0.0) if is_constant else zeros.constant_command,
+            friction=self.friction,
+            clearance=self.clearance,
+            hands=predicted_velocities(WholeBodyModel(robot, q, v), self.hands),
         )
         return self, memory.flat()
 
@@ -241,13 +241,7 @@ class StartedLocomotion:
         places = [where(k > 0.5, p, old) for k, p, old in zip(active, feet, memory.places, strict=True)]
         plane = ground.plane(places, memory.slope)
         sway = self.steps.sway(state, limited[:2], limited[2])
-        farthest = 0.0 if len(feet) == 2 else _ASIDE * self.height
-        slow = _STILL * np.sqrt(self.gravity * self.height)
-        bounds = _DRIFT * self.height, farthest, slow
-        undisplaced = mass - join(memory.displacement, np.zeros(1))
-        path, aside = advanced_path(memory.path, memory.aside, limited, undisplaced, sway, bounds, dt)
-        back = turned(np.stack([np.cos(path[2]), -np.sin(path[2])]), _RETURN / self.planner.time_unit * aside)
-        moving = join(limited[:3] + self.possible @ join(back, np.zeros(1)), limited[3:])
+        path, aside, moving = self._path(limited, sway, mass, memory)
         sequence = ground.sequence(state, body.heading)
         landings = ground.landings(state, feet, body, origin, moving, plane, memory.path[2], sequence, memory)
         errors = (feet - memory.footsteps)[:, 2] if self.terrain is None else np.zeros(len(feet))
@@ -258,27 +252,16 @@ class StartedLocomotion:
         over_base = mass[2] - origin[2] - plane.slope @ (mass - origin)[:2]
         rises_by = self.gaits.jump(np.maximum(jump, 0.0))._replace(elapsed=state.phase * state.period)
         reference = body_reference(path, moving, plane, mass, self.planner.base_height + over_base, sway, rises_by)
-        planned, displacement = memory.planned, memory.displacement
-        if sequence is not None:
-            shifts = np.stack([step[:2] - place for step, place in zip(footsteps, landings.undisturbed, strict=True)])
-            stands = np.stack(state.stance)
-            planned = state.walking * sequence.planned(planned, shifts, stands, MOST * self.height)
-            response = sequence.response(planned, displacement)
-            displacement = response.after(dt)[0]
-            reference = reference._replace(response=response)
+        planned, displacement, response = ground.displacements(sequence, state, footsteps, landings, memory)
+        reference = reference._replace(response=response)
         normals = [ground.normal(place, body.heading[0], plane) for place in places]
         progress = state.swing_progress
         motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, normals, progress, carrying)
         plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.costates)
         ground_under = np.array([path[0], path[1], plane.height(path[:2])])
         axes = HeadingAxes(ground_under, reference.velocity, path[2], reference.yaw_rate)
-        hands = hand_control(model, t, self.hands, axes, memory.hands, self.height, self.gravity, dt)
-        model.friction = hands.friction if self.hands else None
-        arms = [k for hand in self.hands for k in moving_columns(robot, hand.link)]
-        own = memory.friction, memory.iterate, hands.tasks, arms
-        torques = self.planner.torques(model, plan, reference, motion, *own)
+        memory = self._torques(t, model, plan, reference, motion, axes, memory)
         return memory._replace(
-            tau=np.concatenate([np.zeros(robot.base.nv), torques.tau]),
             gait=state.flat(),
             command=limited,
             path=path,
@@ -294,10 +277,6 @@ class StartedLocomotion:
             displacement=displacement,
             deviation=np.sqrt(landings.deviation @ landings.deviation),
             standing_deviation=np.sqrt(landings.standing_deviation @ landings.standing_deviation),
-            costates=plan.costates,
-            hands=hands.predicted,
-            iterate=torques.iterate,
-            residuals=np.stack([plan.residual, torques.residual]),
         )
 
     def _command(self, t: Any, memory: LocomotionMemory, given: tuple[Array, ...]) -> Array:
@@ -377,6 +356,53 @@ class StartedLocomotion:
             for k, c, old in zip(state.stance, touched, memory.contact, strict=True)
         ]
         return state, contact, climbs
+
+    def _path(
+        self, command: Array, sway: Sway, position: Array, memory: LocomotionMemory
+    ) -> tuple[Array, Array, Array]:
+        """Return path and way aside as in `LocomotionMemory`, and the command with the velocity back to the line, (7,).
+
+        Args:
+            command: With bounded rates, (7,), units of `Command`. sway: Motion about the path in each cycle.
+            position: Of the center of mass, (3,), [m], world axes. memory: At the last evaluation.
+        """
+        farthest = 0.0 if len(self.planner.feet) == 2 else _ASIDE * self.height
+        slow = _STILL * np.sqrt(self.gravity * self.height)
+        bounds = _DRIFT * self.height, farthest, slow
+        undisplaced, dt = position - join(memory.displacement, np.zeros(1)), 1.0 / self.sampling_rate
+        path, aside = advanced_path(memory.path, memory.aside, command, undisplaced, sway, bounds, dt)
+        back = turned(np.stack([np.cos(path[2]), -np.sin(path[2])]), _RETURN / self.planner.time_unit * aside)
+        return path, aside, join(command[:3] + self.possible @ join(back, np.zeros(1)), command[3:])
+
+    def _torques(
+        self,
+        t: Any,
+        model: WholeBodyModel,
+        plan: Plan,
+        reference: BodyReference,
+        feet: FeetMotion,
+        axes: HeadingAxes,
+        memory: LocomotionMemory,
+    ) -> LocomotionMemory:
+        """Return the memory with the torques that follow a plan, and with what the solvers start from next.
+
+        Args:
+            t: Time, [s]. model: The robot at its present state. plan: The plan. reference: The motion of the body.
+            feet: The motion of the feet. axes: Those of the tasks of hands. memory: At the last evaluation.
+        """
+        robot, dt = self.robot, 1.0 / self.sampling_rate
+        hands = hand_control(model, t, self.hands, axes, memory.hands, self.height, self.gravity, dt)
+        model.friction = hands.friction if self.hands else None
+        arms = [k for hand in self.hands for k in moving_columns(robot, hand.link)]
+        own = memory.friction, memory.iterate, hands.tasks, arms
+        torques = self.planner.torques(model, plan, reference, feet, *own)
+        return memory._replace(
+            tau=np.concatenate([np.zeros(robot.base.nv), torques.tau]),
+            costates=plan.costates,
+            hands=hands.predicted,
+            iterate=torques.iterate,
+            residuals=np.stack([plan.residual, torques.residual]),
+        )
 
     def _walks(self, command: Array, memory: LocomotionMemory) -> Any:
         """Return 1 if the robot is to walk: at a commanded velocity, for its balance, or if it cannot stand."""

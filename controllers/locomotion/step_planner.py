@@ -11,7 +11,7 @@ import numpy as np
 from controllers.locomotion.gait.footholds import UNEVEN, foothold_normal, moved_to_foothold, terrain_heights
 from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, Landings, plane_of
 from controllers.locomotion.gait.schedule import GaitState
-from controllers.locomotion.gait.step_sequence import StepSequence
+from controllers.locomotion.gait.step_sequence import MOST, StepResponse, StepSequence
 from controllers.locomotion.gait.swing import POINT, SOLE, Swing, moved_target, swing_lead, swing_path, swing_rise
 from controllers.locomotion.gait.uneven_ground import adapted_swing
 from controllers.locomotion.memory import LocomotionMemory
@@ -214,6 +214,31 @@ class StepPlanner:
             rise = swing_rise(place, target, clearance + extra, heights, profile, lead)
             swings.append(swing_path(progress, duration, place, target, rise, profile, lead))
         return targets, swings
+
+    def displacements(
+        self,
+        sequence: StepSequence | None,
+        state: GaitState,
+        footsteps: Sequence[Array],
+        landings: Landings,
+        memory: LocomotionMemory,
+    ) -> tuple[Array, Array, StepResponse | None]:
+        """Return `planned` and `displacement` as in `LocomotionMemory`, and the response of the body to them.
+
+        Without a sequence both stay as they are, and there is no response.
+
+        Args:
+            sequence: As from `sequence`. state: State of the gait.
+            footsteps: As from `swings`, (n, 3), [m], world axes.
+            landings: As from `landings`. memory: That of the last evaluation.
+        """
+        if sequence is None:
+            return memory.planned, memory.displacement, None
+        shifts = np.stack([step[:2] - place for step, place in zip(footsteps, landings.undisturbed, strict=True)])
+        stands = np.stack(state.stance)
+        planned = state.walking * sequence.planned(memory.planned, shifts, stands, MOST * self.height)
+        response = sequence.response(planned, memory.displacement)
+        return planned, response.after(self.time_step)[0], response
 
     def adapted(
         self, state: GaitState, swings: Sequence[Swing], climbs: Sequence[Any], lifts: Sequence[Any]

@@ -112,8 +112,8 @@ class Differentiable:
         def back(w: Array) -> list[Array]:
             commands = np.zeros_like(given)
             for k in reversed(range(task.substeps)):
-                found = sim.products(self.clock, none, given, states[k], results[k], w)
-                w, commands = found.state, commands + found.command
+                gradient = sim.products(self.clock, none, given, states[k], results[k], w)
+                w, commands = gradient.state, commands + gradient.command
             return [w, commands]
 
         return states[-1], _traced(np.zeros(deviation.shape), back, deviation, command)
@@ -133,12 +133,16 @@ class Differentiable:
         outputs, ended = self._seen(*at)
 
         def back(w: Array) -> list[Array]:
-            found = self._product(*at, w)
+            gradient = self._product(*at, w)
             rest = np.zeros((len(w), self.sim.nx - 2 * nv))
-            return [np.concatenate([found[:, : 2 * nv], rest], axis=1), found[:, -2 * nj : -nj], found[:, -nj:]]
+            return [
+                np.concatenate([gradient[:, : 2 * nv], rest], axis=1),
+                gradient[:, -2 * nj : -nj],
+                gradient[:, -nj:],
+            ]
 
-        found = _traced(outputs, back, deviation, action.double(), last.double())
-        return found[:, :-1].float(), found[:, -1].float(), ended > 0.0
+        gradient = _traced(outputs, back, deviation, action.double(), last.double())
+        return gradient[:, :-1].float(), gradient[:, -1].float(), ended > 0.0
 
 
 class _Traced(torch.autograd.Function):

@@ -27,8 +27,8 @@ for k in range(iterations):
         reward = figures["reward.track_linear_velocity"]
         print(f"{figures['transitions']:.3g} transitions, tracking {reward:.2f} per second")
 
-found = evaluation.tracking(task, learner.act, [(0.0, 0.0, 0.0), (0.5, 0.0, 0.0)], robots=4)
-print(found.table().text())
+errors = evaluation.tracking(task, learner.act, [(0.0, 0.0, 0.0), (0.5, 0.0, 0.0)], robots=4)
+print(errors.table().text())
 
 law = controllers.Policy(learner.network(), task, command=(0.3, 0.0, 0.0))  # the policy is a controller
 steps = legged.TimeStepping(task.time_step)

@@ -55,9 +55,9 @@ class ContactTables:
         target: Normal velocities of closed contacts without restitution, (k,), [m/s], contact frames.
         before: Velocities before the step, (k, 3), [m/s], contact frames.
         guess: Impulses of the forces of the last step, (k, 3), [N s], contact frames.
-        aims: Normal velocities of closed contacts that the calls below read, (k,), [m/s].
-        given: Impulses that `solve` reads, (k, 3), [N s], contact frames.
-        p, u, residual: Solution of `solve` for `given`, (k, 3), [N s], (k, 3), [m/s], contact frames, and (), [m/s];
+        current_target: Normal velocities of closed contacts that the calls below read, (k,), [m/s].
+        impulses: Impulses that `solve` reads, (k, 3), [N s], contact frames.
+        p, u, residual: Solution of `solve` for `impulses`, (k, 3), [N s], (k, 3), [m/s], contact frames, and (), [m/s];
             see `solver.Solution`. After a step, the solution of the step.
         turned: Whether the normals of each pair of contacts between the same bodies differ, one byte for each pair.
         best: The impulses with the smallest residual that `improve` has found, (k, 3), [N s], contact frames.
@@ -82,8 +82,8 @@ class ContactTables:
         self.pattern = pattern = ContactPattern(detected.first[rows], detected.second[rows], bodies.layout)
         self.blocks = np.zeros((2 * count + len(pattern.articulated_terms), 3, BLOCK))
         self.diagonal, self._places = np.empty((count, 3, 3)), np.empty((count, 3))
-        self.target, self.mobility, self.aims = (np.empty(count) for _ in range(3))
-        self.given, self.p, self.u, self.before, self.best, self.guess = (np.zeros((count, 3)) for _ in range(6))
+        self.target, self.mobility, self.current_target = (np.empty(count) for _ in range(3))
+        self.impulses, self.p, self.u, self.before, self.best, self.guess = (np.zeros((count, 3)) for _ in range(6))
         self.residual = np.zeros(())
         self._wide_v, self._wide_free, self._wide_next = bodies.padded
         self._calls: dict[Any, tuple[list[Array], list[Array], PreparedCall]] = {}
@@ -227,7 +227,7 @@ class ContactTables:
         Args:
             p: Impulses, (k, 3), [N s], contact frames.
         """
-        self.given[:] = p
+        self.impulses[:] = p
         turned = self._turns > 0.0
         self.turned = turned.tobytes()
         if self.turned not in self._solutions:
@@ -241,7 +241,7 @@ class ContactTables:
         self._solutions[self.turned]()
 
     def _record_solution(self, groups: Sequence[Array]) -> CallSequence:
-        """Return the calls that compute p, u and residual, and the velocities of the bodies, from `given`.
+        """Return the calls that compute p, u and residual, and the velocities of the bodies, from `impulses`.
 
         Args:
             groups: Groups of contacts, as of `ContactPattern.pairs_of_bodies`.
@@ -249,9 +249,9 @@ class ContactTables:
         do, pattern, bodies, count = Recording(), self.pattern, self.bodies, len(self.rows)
 
         # Impulses of least norm in each group.
-        do.copy(self.given, self.p)
+        do.copy(self.impulses, self.p)
         for members in groups:
-            parts = [Rows(part, own) for part in (self.given, self._places, self.mu) for own in members.T]
+            parts = [Rows(part, own) for part in (self.impulses, self._places, self.mu) for own in members.T]
             results = [Rows(self.p, own) for own in members.T]
             do.each(spreading_kernel(members.shape[1]), len(members), *parts, results=results)
 
@@ -266,7 +266,7 @@ class ContactTables:
         # Velocities of the contacts, and the violation of the contact law.
         self._velocities(do, self._wide_next, self.u)
         violations = np.empty((count, 3))
-        law = self.u, self.diagonal, self.aims, self.p, self.mu
+        law = self.u, self.diagonal, self.current_target, self.p, self.mu
         do.each(law_kernel(), count, *law, results=[violations])
         do.largest(violations, self.residual)
         return do.sequence()
@@ -299,7 +299,7 @@ class ContactTables:
         """The iterations of `semismooth.semismooth_newton`."""
         do, pattern, count = Recording(), self.pattern, len(self.rows)
         residual, least, goal, enough, better, continues = self._progress.values()
-        law, b, du = (self.aims, self._steps, self.mu), self._equations[0].right, np.zeros((count, 3))
+        law, b, du = (self.current_target, self._steps, self.mu), self._equations[0].right, np.zeros((count, 3))
         do.copy(self.residual, residual)
         do.copy(self.residual, least)
         do.copy(self.p, self.best)

@@ -156,7 +156,7 @@ class TouchingSystem:
             p: Impulses, (k, 3), [N s], contact frames.
         """
         tables = self._tables
-        tables.aims[:] = target
+        tables.current_target[:] = target
         tables.solve(p)
         self._solved = tables.p.copy()
         return Solution(self._solved, tables.u.copy(), float(tables.residual))

@@ -1,4 +1,4 @@
-"""The inverse of the GIM in module blocks, and from it the modules that make the GIM badly conditioned.
+"""The inverse of the generalized inertia matrix (GIM) in module blocks, and the modules that worsen its condition.
 
 Source: the inverse is that of Saha, "Analytical expression for the inverted inertia matrix of serial robots",
 International Journal of Robotics Research 18(1), 1999, for a serial chain, which Shah, Saha, Dutt 2012 cite; here links

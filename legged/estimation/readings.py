@@ -13,6 +13,7 @@ from legged.checked import checked
 from legged.dynamics.frames import Frame, Pose, resolve_frame
 from legged.dynamics.kinematics import jacobian_at, motion, on_bodies
 from legged.errors import DefinitionError
+from legged.robot.base import FloatingBase
 from legged.robot.link import ContactPoint
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_conjugate, quaternion_matrix, quaternion_of, quaternion_product
@@ -134,7 +135,7 @@ class SensedRobot:
         for name in feet or ():
             known_name("foot", name, points)
         chosen = tuple(points[name] for name in (points if feet is None else feet))
-        if robot.base.kind != "floating" or not chosen:
+        if not isinstance(robot.base, FloatingBase) or not chosen:
             raise DefinitionError(
                 f"robot {robot.name!r} needs a floating base and contact points for an estimate of its state"
             )

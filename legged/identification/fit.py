@@ -263,8 +263,8 @@ class Fit:
                 Student's distribution with W - 1 degrees of freedom; a parameter that one window alone determines has
                 an infinite interval.
         """
-        found, windows = self.identifiability, len(self.solution.q)
-        deviations = found.robust_deviations if robust else found.deviations
+        known, windows = self.identifiability, len(self.solution.q)
+        deviations = known.robust_deviations if robust else known.deviations
         tail = 0.5 + 0.5 * number("level", level, above=0.0, below=1.0)
         half = (t.ppf(tail, max(windows - 1, 1)) if robust else norm.ppf(tail)) * deviations
         return {n: (x - d, x + d) for n, x, d in zip(self.names, self.numbers.tolist(), half.tolist(), strict=True)}

@@ -302,7 +302,7 @@ def _by_part(messages: Iterator[Message], topics: Mapping[str, str], source: str
             continue
         if part == "desired":  # of the same type as "joints"
             continue
-        of_kind = [topic for topic, found in kept.items() if found[0].kind == kind and topic not in topics.values()]
+        of_kind = [topic for topic, entries in kept.items() if entries[0].kind == kind and topic not in topics.values()]
         if len(of_kind) > 1:
             raise ArgumentError(f"several topics may be {part!r}: {', '.join(map(visible, of_kind))}; give topics=...")
         if of_kind:

@@ -118,16 +118,16 @@ class Mirror:
                     "entry after an exchange of left and right"
                 )
             if term.reflection is None:
-                found = _reflection_of_values(name, before, after)
+                reflection = _reflection_of_values(name, before, after)
             elif len(term.reflection) == before.shape[1]:
-                found = Reflection(np.arange(before.shape[1]), np.asarray(term.reflection, float))
+                reflection = Reflection(np.arange(before.shape[1]), np.asarray(term.reflection, float))
             else:
                 raise DefinitionError(
                     f"the reflection of the observation actor.{name} needs {before.shape[1]} signs, got "
                     f"{len(term.reflection)}"
                 )
-            order.append(found.order + sum(map(len, order)))
-            signs.append(found.signs)
+            order.append(reflection.order + sum(map(len, order)))
+            signs.append(reflection.signs)
         return cls(action, Reflection(np.concatenate(order), np.concatenate(signs)))
 
 

@@ -302,9 +302,9 @@ class PPO:
                 half = 0 if self._mirror is None else len(chosen) // 2
                 self.optimizer.zero_grad(set_to_none=False)
                 for part in self._parts(data, chosen, half):
-                    found = self._backward(part, before, total)
-                    error += found[0] / total
-                    divergence += found[1] / (total - half * self.env.num_envs)
+                    sums = self._backward(part, before, total)
+                    error += sums[0] / total
+                    divergence += sums[1] / (total - half * self.env.num_envs)
                 if divergence > 2.0 * s.divergence:
                     group["lr"] = max(1e-5, group["lr"] / 1.5)
                 elif 0.0 < divergence < 0.5 * s.divergence:

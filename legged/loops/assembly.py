@@ -14,8 +14,8 @@ from legged.elements import as_floats, has_elements, to_float
 from legged.errors import LoopError, UnknownNameError
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.closing_joints import aligned_axes
-from legged.loops.constraints import bias, frame_poses, jacobian, residual
-from legged.loops.redundancy import row_sizes, row_tolerances
+from legged.loops.constraints import bias, jacobian, residual
+from legged.loops.redundancy import loop_frame_poses, row_sizes, row_tolerances
 from legged.loops.subsystems import constrained_acceleration
 from legged.robot.configuration import integrate, random_configuration
 from legged.spatial import Array
@@ -309,7 +309,7 @@ def _free_entries(closed: ClosedRobot, hold: Sequence[str], hold_base: bool) -> 
 
 def _refuse_reversed(closed: ClosedRobot, q: Array) -> None:
     for loop in closed.loops:
-        P, C = frame_poses(closed, q, loop)
+        P, C = loop_frame_poses(closed.robot, q, loop)
         for a, b in aligned_axes(loop.joint):
             if (P.rotation @ a) @ (C.rotation @ b) < 0.0:
                 raise LoopError(

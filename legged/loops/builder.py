@@ -168,13 +168,13 @@ def _with_notes_on_rank(closed: ClosedRobot) -> ClosedRobot:
     if not closed.loops or report is None:
         return closed
     try:
-        told = mobility(closed, assemble(closed, closed.robot.neutral()))
+        freedoms = mobility(closed, assemble(closed, closed.robot.neutral()))
     except LoopError as error:
         note = f"the rank of the loop constraints was not tested: {error}"
     else:
-        if not told.uncertain:
+        if not freedoms.uncertain:
             return closed
-        note = f"the loops have {told}"
+        note = f"the loops have {freedoms}"
     return replace(closed, robot=replace(closed.robot, audit=replace(report, decided=(*report.decided, note))))
 
 

@@ -1,4 +1,10 @@
-"""The loop constraints at a configuration: residual, Jacobian, bias and rank, and a table of the loops."""
+"""The loop constraints at a configuration: residual, Jacobian, bias and rank, and a table of the loops.
+
+The scalar constraints phi(q) = 0 of all closing joints are the rows; `closed.constraints` lists them with their loops.
+`mobility` states which rows are independent, which dynamics and `assemble` impose.
+
+Source: equation numbers are those of Featherstone, Orin 2000, section 3.4.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +17,9 @@ from legged.arguments import array
 from legged.checked import checked
 from legged.dynamics.arguments import read
 from legged.dynamics.frames import Frame, frame_acceleration, frame_twist
-from legged.loops.closed_robot import ClosedRobot, Loop
+from legged.loops.closed_robot import ClosedRobot
 from legged.loops.redundancy import (
     GAP_TOP,
-    FramePoses,
     farthest_first,
     independent_flags,
     loop_frame_poses,
@@ -36,7 +41,7 @@ def residual(closed: ClosedRobot, q: Array) -> Array:
         closed: The robot with its loops. q: Configuration of its tree, (nq,).
     """
     (q,) = read(closed.robot, q=q)
-    poses = [frame_poses(closed, q, loop) for loop in closed.loops]
+    poses = [loop_frame_poses(closed.robot, q, loop) for loop in closed.loops]
     return _vector([constraint.value(*poses[k]) for k, constraint in closed.constraints])
 
 
@@ -51,11 +56,11 @@ def jacobian(closed: ClosedRobot, q: Array) -> Array:
         closed: The robot with its loops. q: Configuration, (nq,).
     """
     (q,) = read(closed.robot, q=q)
-    J = [frames_jacobian(closed, q, loop) for loop in closed.loops]
+    J = [loop_frames_jacobian(closed.robot, q, loop) for loop in closed.loops]
     for around, loop in zip(J, closed.loops, strict=True):
         entries = {e for k in closed.bodies_around(loop.name) for e in range(closed.robot.nv)[closed.robot.bodies[k].v]}
         around[:, [e for e in range(closed.robot.nv) if e not in entries]] = 0.0
-    poses = [frame_poses(closed, q, loop) for loop in closed.loops]
+    poses = [loop_frame_poses(closed.robot, q, loop) for loop in closed.loops]
     rows = [constraint.jacobian(*poses[k]) @ J[k] for k, constraint in closed.constraints]
     return np.array(rows) if rows else np.zeros((0, closed.robot.nv))
 
@@ -83,30 +88,12 @@ def acceleration(closed: ClosedRobot, q: Array, v: Array, vdot: Array) -> Array:
     def on_frames(motion: Callable[[Frame], Array]) -> list[list[Array]]:
         return [[np.zeros(6) if f is None else motion(f) for f in loop.frames] for loop in closed.loops]
 
-    poses = [frame_poses(closed, q, loop) for loop in closed.loops]
+    poses = [loop_frame_poses(closed.robot, q, loop) for loop in closed.loops]
     t = on_frames(lambda f: frame_twist(robot, q, v, f))
     td = on_frames(lambda f: frame_acceleration(robot, q, v, vdot, f))
     return _vector(
         [c.jacobian(*poses[k]) @ np.concatenate(td[k]) + c.bias(*poses[k], *t[k]) for k, c in closed.constraints]
     )
-
-
-def frame_poses(closed: ClosedRobot, q: Array, loop: Loop) -> FramePoses:
-    """Return the poses of a closing joint's two frames in the world.
-
-    Args:
-        closed: The robot with its loops. q: Configuration, (nq,). loop: One of its loops.
-    """
-    return loop_frame_poses(closed.robot, q, loop)
-
-
-def frames_jacobian(closed: ClosedRobot, q: Array, loop: Loop) -> Array:
-    """Return the stacked Jacobians of a closing joint's two frames, (12, nv), world axes.
-
-    Args:
-        closed: The robot with its loops. q: Configuration, (nq,). loop: One of its loops.
-    """
-    return loop_frames_jacobian(closed.robot, q, loop)
 
 
 @checked
@@ -119,7 +106,7 @@ def loop_wrenches(closed: ClosedRobot, q: Array, multipliers: Array) -> Array:
     """
     (q,) = read(closed.robot, q=q)
     multipliers = array("multipliers", multipliers, (len(closed.constraints),), "one entry per scalar constraint")
-    poses = [frame_poses(closed, q, loop) for loop in closed.loops]
+    poses = [loop_frame_poses(closed.robot, q, loop) for loop in closed.loops]
     total = [np.zeros(6) for _ in closed.loops]
     for (k, constraint), force in zip(closed.constraints, multipliers, strict=True):
         total[k] = total[k] + constraint.jacobian(*poses[k])[6:] * force
@@ -170,8 +157,8 @@ class Mobility:
 
     def __str__(self) -> str:
         margins = self.uncertain
-        told = [f"{name} (by {margins[name]:.2g})" if name in margins else name for name in self.dependent]
-        redundant = f"; redundant: {', '.join(told)}" if told else ""
+        dependent = [f"{name} (by {margins[name]:.2g})" if name in margins else name for name in self.dependent]
+        redundant = f"; redundant: {', '.join(dependent)}" if dependent else ""
         close = [f"{name} (by {m:.2g})" for name, m in margins.items() if name not in self.dependent]
         near = f"; nearly redundant: {', '.join(close)}" if close else ""
         freedoms = "1 degree of freedom" if self.freedoms == 1 else f"{self.freedoms} degrees of freedom"

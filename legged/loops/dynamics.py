@@ -21,8 +21,8 @@ from legged.dynamics.joint_wrenches import joint_wrenches as tree_joint_wrenches
 from legged.errors import DefinitionError, UnknownNameError
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.closing_joints import motor_rate
-from legged.loops.constraints import bias, frame_poses, frames_jacobian, jacobian, residual
-from legged.loops.redundancy import independent_flags
+from legged.loops.constraints import bias, jacobian, residual
+from legged.loops.redundancy import independent_flags, loop_frame_poses, loop_frames_jacobian
 from legged.loops.subsystems import constrained_acceleration
 from legged.spatial import Array, cross, join
 
@@ -91,8 +91,8 @@ def active_forces(closed: ClosedRobot, q: Array, forces: Mapping[str, Any]) -> A
     for name, force in forces.items():
         loop = closed.loop(name)
         number(f"the force of joint {name!r}", force)
-        row = motor_rate(loop.joint).jacobian(*frame_poses(closed, q, loop))
-        tau = tau + (row @ frames_jacobian(closed, q, loop)) * force
+        row = motor_rate(loop.joint).jacobian(*loop_frame_poses(closed.robot, q, loop))
+        tau = tau + (row @ loop_frames_jacobian(closed.robot, q, loop)) * force
     return tau
 
 
@@ -205,7 +205,7 @@ def joint_wrenches(
     for link, w in link_wrenches(robot, wrenches):
         total[link.index] = in_link_axes(link, w)
     for loop, constraint, force in terms:
-        poses = frame_poses(closed, q, loop)
+        poses = loop_frame_poses(closed.robot, q, loop)
         row = constraint.jacobian(*poses) * force
         for frame, pose, w in zip(loop.frames, poses, (row[:6], row[6:]), strict=True):
             if frame is None:

@@ -354,15 +354,15 @@ def _phases(nodes: Sequence[Stage | Impact], bounds: Any) -> dict[str, tuple[flo
         for name in bounds:
             if name not in names:
                 raise UnknownNameError("phase of the problem", name, names)
-    found = {name: bounds.get(name, (0.2, 5.0)) if isinstance(bounds, Mapping) else bounds for name in names}
-    for name, (lower, upper) in found.items():
+    ranges = {name: bounds.get(name, (0.2, 5.0)) if isinstance(bounds, Mapping) else bounds for name in names}
+    for name, (lower, upper) in ranges.items():
         if not 0.0 < number("the least factor", lower) <= number("the largest factor", upper):
             raise ArgumentError(
                 f"duration factors of phase {name!r} must be 0 < least <= largest, got {lower}, {upper}"
             )
         if not lower <= 1.0 <= upper:
             raise ArgumentError(f"the duration factors {lower} to {upper} of phase {name!r} must include 1, the guess")
-    return found
+    return ranges
 
 
 def _contacts(nodes: Sequence[Stage | Impact]) -> tuple[Contact, ...]:

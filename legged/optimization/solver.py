@@ -20,6 +20,7 @@ from legged.errors import ArgumentError, ShapeError
 from legged.optimization.fddp import FDDP, Tolerances
 from legged.optimization.problem import Problem, Stage
 from legged.optimization.solution import Solution
+from legged.robot.base import FloatingBase
 
 
 class Solver:
@@ -75,7 +76,7 @@ class Solver:
             except ValueError:
                 wanted = arrays[name].shape[1:]
                 raise ShapeError(f"the guess of {name} must fit {wanted}, got {given.shape}") from None
-            if name == "q" and self.problem.tree.base.kind == "floating":
+            if name == "q" and isinstance(self.problem.tree.base, FloatingBase):
                 norms = np.abs(np.linalg.norm(given[..., :4], axis=-1) - 1.0)
                 if norms.max() > 1e-6:
                     raise ShapeError("the guess of q must hold unit quaternions of the base")

@@ -1,4 +1,8 @@
-"""The trajectories of a problem, their constraints, and rollouts, evaluated in batches."""
+"""The trajectory of an optimal control problem, its constraints, and rollouts with several step lengths at once.
+
+`LinearQuadraticModel` adds derivatives and the solution of Riccati's equation. `FDDP` iterates: it sets penalties and
+multipliers, calls `rollout` with the gains of `riccati`, and takes over the best rollout with `accept`.
+"""
 
 from __future__ import annotations
 

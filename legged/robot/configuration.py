@@ -11,6 +11,7 @@ from legged.arguments import array, unit_norm_error
 from legged.checked import checked
 from legged.compiler.ir import require_unit_norm
 from legged.elements import Element, to_float
+from legged.errors import DefinitionError
 from legged.robot.body import Body
 from legged.robot.stages.motion import random_middle_angle
 from legged.spatial import Array
@@ -43,9 +44,24 @@ def _read_one(robot: Robot, name: str, value: Any) -> Array:
         parts = vector[entries].tolist()
         if vector.dtype == object and not isinstance(parts[0], Element):
             require_unit_norm(quaternion, parts)
-        elif (error := unit_norm_error(quaternion, list(map(to_float, parts)))) is not None:
+            continue
+        numbers = parts if vector.dtype == float else list(map(to_float, parts))
+        if (error := unit_norm_error(quaternion, numbers)) is not None:
             raise error
     return vector
+
+
+def refuse_ball_quaternions(robot: Robot) -> None:
+    """Raise DefinitionError for a robot with quaternion ball joints, which have four coordinates for three velocities.
+
+    Args:
+        robot: The robot.
+    """
+    if robot.nq - robot.base.nq != robot.nj:
+        raise DefinitionError(
+            f"robot {robot.name!r} has quaternion ball joints; gaits and controllers need one coordinate per degree "
+            f"of freedom, so define these joints with an Euler sequence"
+        )
 
 
 def _quaternions(robot: Robot, name: str) -> list[tuple[str, slice]]:

@@ -131,7 +131,9 @@ CommandedFunction = Callable[[Any, Array, Array, Array, Any], Array]
 """A function (t, q, v, wrenches, command) -> torques, which `Simulation` takes as a controller."""
 
 
-# Adapters.
+def _optional(name: str) -> Any:
+    """Return the property of an adapter that is an attribute of its controller, or None."""
+    return property(lambda adapter: getattr(adapter.controller, name, None))
 
 
 class _ControllerAdapter:
@@ -227,11 +229,11 @@ class _ControllerAdapter:
     def implicit_gains(self) -> tuple[Array, Array] | None:
         return getattr(self.controller, "implicit_gains", None)
 
-    def __getattr__(self, name: str) -> Any:
-        """Return one of the three methods whose results runs record, or None if the controller lacks it."""
-        if name not in ("reference", "planned_footsteps", "commanded_velocity", "notice"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self.controller, name, None)
+    # Methods whose results runs record; None where the controller lacks one.
+    reference = _optional("reference")
+    planned_footsteps = _optional("planned_footsteps")
+    commanded_velocity = _optional("commanded_velocity")
+    notice = _optional("notice")
 
 
 class _FunctionController(_ControllerAdapter):

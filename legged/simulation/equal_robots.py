@@ -235,18 +235,19 @@ class EqualRobots:
         return [np.unique([i for v in chain for i in range(v.start, v.stop)]).astype(int) for chain in chains]
 
     def _jacobian_places(self) -> tuple[Array, Array]:
-        """Return where the entries of `Geometry.jacobians` of all robots go, (m n,) each.
+        """Return the places of the entries of `Geometry.jacobians` of all robots in two arrays, (m n,) each.
 
-        The first ones are places in matrices (m c, 6, nv), the second ones places in matrices in blocks of 6 columns.
+        The first array has a matrix (6, nv) for each touching body of each robot. The second one has the same matrices
+        in blocks of 6 columns, (6, 6), the blocks of a matrix one after the other.
         """
-        (count, nv), rows, numbers = self.v.shape, np.arange(6)[:, None], list[tuple[Array, ...]]()
-        for k, columns in enumerate(self._columns):
-            numbers.append(tuple(x.ravel() for x in np.broadcast_arrays(k, rows, columns)))
-        body, row, column = np.concatenate(numbers, axis=1) if numbers else np.zeros((3, 0), dtype=int)
-        body, wide = body + len(self.touching) * np.arange(count)[:, None], block_count(nv)
-        places = (6 * body + row) * nv + column
-        blocks = ((wide * body + column // BLOCK) * BLOCK + row) * BLOCK + column % BLOCK
-        return places.ravel(), blocks.ravel()
+        (count, nv), touching = self.v.shape, len(self.touching)
+        entries = [(k, row, column) for k, of_k in enumerate(self._columns) for row in range(6) for column in of_k]
+        body, row, column = np.array(entries, dtype=int).reshape(-1, 3).T
+        matrix = touching * np.arange(count)[:, None] + body  # of all robots, (m, n)
+        places = (6 * matrix + row) * nv + column
+        block = block_count(nv) * matrix + column // BLOCK
+        in_blocks = (BLOCK * block + row) * BLOCK + column % BLOCK
+        return places.ravel(), in_blocks.ravel()
 
     def poses(self, q: Array) -> Poses:
         """Return the poses of the bodies with links of the robots, (..., m, b, 3, 3) and (..., m, b, 3).

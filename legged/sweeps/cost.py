@@ -1,10 +1,13 @@
-"""Computing time of a study in core hours (`Cost`), estimated from short batches of its trials (`Pilot`)."""
+"""Computing time of a study in core hours (`Cost`), estimated from short batches of its trials (`Pilot`).
+
+`ChunkSizes` divides the samples into chunks that take a wanted time.
+"""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -22,6 +25,9 @@ _LONG_ENOUGH = 0.05
 """Processor time of the samples of the smaller batch, [s], which resolves it to some per cent."""
 _TRIED = 3  # samples that are tried one by one
 _OF_RUNS = 10  # samples of the runs that metrics of runs are given
+_MOST_ROWS = 10_000  # largest number of rows of a chunk whose size is not given
+_ROWS_OF_UNKNOWN_COST = 100  # rows of a chunk if the first samples, from which the cost would follow, fail
+_ROWS_OF_A_VECTOR = 8  # least rows of a chunk of simulations: machine code computes as many of them together
 
 
 class Cost(NamedTuple):
@@ -92,6 +98,46 @@ class Pilot(NamedTuple):
                 start += _at_zero(small, large)
                 trial += _slope(small, large) * total / samples
         return cls(start, trial)
+
+
+class ChunkSizes(NamedTuple):
+    """Division of a study into chunks. *Bounds* are the rows at which chunks begin, and the end of the last one.
+
+    Attributes:
+        rows: Number of samples of the study.
+        chunk: Rows of each chunk, None for those of the wanted duration.
+        seconds: Wanted duration of a chunk on one core, [s].
+    """
+
+    rows: int
+    chunk: int | None
+    seconds: float
+
+    def equal(self) -> list[int]:
+        """Return the bounds of chunks of `chunk` rows."""
+        assert self.chunk is not None
+        return [*range(0, self.rows, self.chunk), self.rows]
+
+    def after(self, first: Sequence[int], trial: float, start: float = 0.0, least: int = 1) -> list[int]:
+        """Return bounds that go on after the first ones with chunks of the wanted duration.
+
+        Args:
+            first: The first bounds. trial: Time of a trial, [s]. start: Time of a chunk besides its trials, [s].
+            least: Least number of rows of a chunk.
+        """
+        seconds = max(self.seconds - start, start)
+        size = int(np.clip(round(seconds / max(trial, 1e-9)), least, _MOST_ROWS))
+        return list(dict.fromkeys([*first, *range(first[-1] + size, self.rows, size), self.rows]))
+
+    def after_pilots(self, first: Sequence[int], pilots: Sequence[Pilot]) -> list[int]:
+        """Return the bounds of `after` for the measured times of the trials of setups; without any, for a usual time.
+
+        Args:
+            first: The first bounds. pilots: The times.
+        """
+        pilots = pilots or [Pilot(0.0, self.seconds / _ROWS_OF_UNKNOWN_COST)]
+        start, trial = max(pilot.start for pilot in pilots), max(pilot.trial for pilot in pilots)
+        return self.after(first, trial, start, _ROWS_OF_A_VECTOR)
 
 
 def pilot_of(setup: Setup, samples: Samples, order: Array) -> Pilot:

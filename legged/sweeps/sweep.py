@@ -2,7 +2,7 @@
 
 The function `sweep` checks its arguments and returns a `Sweep`. Its `table` computes what is missing in the store:
 
-1. `_bounds` divides the samples into chunks, which should take the wanted time (`_sized`).
+1. `_bounds` divides the samples into chunks, which should take the wanted time (`cost.ChunkSizes`).
 2. `_prepared` writes the description of the study and returns a `Job` and its chunks that the store does not hold.
 3. `_outcomes` computes these by `Job.compute`, here or on a cluster; each writes its results to the store.
 
@@ -27,7 +27,7 @@ from legged.checked import checked
 from legged.errors import ArgumentError, FileError, SimulationInterrupt, SimulationWarning, warn_caller
 from legged.sweeps.cluster import on_cluster
 from legged.sweeps.content import chunk_keys, content_key, versions
-from legged.sweeps.cost import Cost, Pilot, pilot_of
+from legged.sweeps.cost import ChunkSizes, Cost, Pilot, pilot_of
 from legged.sweeps.jobs import Job, Outcome, Task, Trial, run_of
 from legged.sweeps.progress import Bar
 from legged.sweeps.samples import Samples
@@ -35,9 +35,6 @@ from legged.sweeps.setup import Setup
 from legged.sweeps.store import Description, Store, Study, row_order, samples_file
 
 Array = np.ndarray
-_MOST_ROWS = 10_000  # largest number of rows of a chunk whose size is not given
-_ROWS_OF_UNKNOWN_COST = 100  # rows of a chunk if the first samples, from which the cost would follow, fail
-_ROWS_OF_A_VECTOR = 8  # least rows of a chunk of simulations: machine code computes as many of them together
 
 
 @checked
@@ -121,7 +118,7 @@ class Sweep:
         worker_timeout: float | None,
     ):
         self.samples, self.store = samples, store
-        self._trials, self._client, self._rows_of_chunk, self._seconds_of_chunk = trials, client, chunk, seconds
+        self._trials, self._client, self._sizes = trials, client, ChunkSizes(len(samples), chunk, seconds)
         self._units, self._progress, self._mix, self._retry = units, progress, mix_versions, retry
         self._worker_timeout = worker_timeout
         self._contents = {name: content_key(x.content if isinstance(x, Setup) else x) for name, x in trials.items()}
@@ -265,30 +262,24 @@ class Sweep:
         """
         if self._known_bounds is not None:
             return self._known_bounds
-        n = len(self.samples)
-        stored, seconds_of_trial = self._chunks_in_store()
-        if self._rows_of_chunk is not None:
-            self._known_bounds = [*range(0, n, self._rows_of_chunk), n]
-        elif stored[-1] == n or seconds_of_trial:
-            self._known_bounds = self._sized(stored, self._seconds_of_chunk, seconds_of_trial)
+        sizes, (stored, seconds_of_trial) = self._sizes, self._chunks_in_store()
+        if sizes.chunk is not None:
+            self._known_bounds = sizes.equal()
+        elif stored[-1] == sizes.rows or seconds_of_trial:
+            self._known_bounds = sizes.after(stored, seconds_of_trial)
         elif self._has_setups_only:
-            self._known_bounds = self._sized_by_pilots(stored)
+            try:
+                pilots = self._measured()
+            except Exception:  # these samples fail, and so may all
+                pilots = []
+            self._known_bounds = sizes.after_pilots(stored, pilots)
         else:
             self.store.create()
             if not locked:
                 with self.store.locked():
                     return self._bounds(locked=True)
-            self._known_bounds = self._sized([0, 1], self._seconds_of_chunk, self._first_trial())
+            self._known_bounds = sizes.after([0, 1], self._first_trial())
         return self._known_bounds
-
-    def _sized_by_pilots(self, stored: list[int]) -> list[int]:
-        """Return bounds after those in the store for the measured cost of a chunk's start and of its trials."""
-        try:
-            pilots = self._measured()
-        except Exception:  # these samples fail, and so may all
-            pilots = [Pilot(0.0, self._seconds_of_chunk / _ROWS_OF_UNKNOWN_COST)]
-        start, trial = max(pilot.start for pilot in pilots), max(pilot.trial for pilot in pilots)
-        return self._sized(stored, max(self._seconds_of_chunk - start, start), trial, _ROWS_OF_A_VECTOR)
 
     def _chunks_in_store(self) -> tuple[list[int], float]:
         """Return the bounds of chunks in the store that may serve this study, and the time of a trial in them, [s].
@@ -304,11 +295,6 @@ class Sweep:
             return (bounds if known.rows == n else [0]), 0.0
         facts = self.study().status()
         return bounds, 3600.0 * facts["core hours"] / max(facts["finished"], 1)
-
-    def _sized(self, first: list[int], seconds: float, seconds_of_trial: float, least: int = 1) -> list[int]:
-        """Return bounds that go on after the first ones with chunks of a duration, of at least some rows, [s]."""
-        size, n = int(np.clip(round(seconds / max(seconds_of_trial, 1e-9)), least, _MOST_ROWS)), len(self.samples)
-        return list(dict.fromkeys([*first, *range(first[-1] + size, n, size), n]))
 
     def _first_trial(self) -> float:
         """Compute a first chunk of one trial of each function, and return its largest time, [s]."""

@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("torch", reason="torch, of the extra train, is not installed")
 pytest.importorskip("onnx", reason="onnx, of the extra rl, is not installed")
+QUICK = "test_wrong_command_lines_of_learning_are_refused"
 
 
-@pytest.mark.quick
 def test_a_trained_policy_is_reported_resumed_and_played(cli, tmp_path, monkeypatch):
     monkeypatch.setattr("legged.learning.report.TOUR", ((0.3, 0.0, 0.0),))
     folder = tmp_path / "out"

@@ -17,6 +17,7 @@ from legged.compiler.passes import pipeline
 from legged.compiler.passes.outline import regions
 from legged.compiler.passes.pipeline import trace
 
+QUICK = "test_no_region_is_larger_than_the_limit"
 GROWING = {"legs": robots.star, "one chain": lambda n: robots.chain(3 * n, twist=0.7)}
 """Robots of 3 n links."""
 

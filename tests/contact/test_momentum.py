@@ -78,7 +78,7 @@ def test_bodies_and_robots_keep_their_momentum_together():
         spin=(5.0, -3.0, 2.0),
     )
     q, v = np.array([1.0, 0, 0, 0, 0, 0, 0, 1.0, 1.5]), np.array([0.5, 1.0, -1.0, 1.0, 0.0, 0.5, 1.0, 1.0])
-    found = []
+    ends = []
     for kind in (RigidLoop, SceneInParts):
         loop, x, s = loop_of(kind, robot, Rigid(tolerance=1e-9, pairs=(("trunk", "brick"),)), None, [brick], q, v)
         totals = []
@@ -88,8 +88,8 @@ def test_bodies_and_robots_keep_their_momentum_together():
             totals.append(sum(momenta(each, *state)[3:] for each, state in parts))
         assert np.abs(s[:6] - v[:6]).max() > 0.5  # it has been hit
         assert np.abs(np.array(totals) - totals[0]).max() < ROUNDING
-        found.append(np.concatenate([x, s[: robot.nv]]))
-    assert np.abs(found[0] - found[1]).max() < 1e-7  # the tolerance of the contact solver over the steps
+        ends.append(np.concatenate([x, s[: robot.nv]]))
+    assert np.abs(ends[0] - ends[1]).max() < 1e-7  # the tolerance of the contact solver over the steps
 
 
 KINDS = tuple(kind for kind in ALL_JOINTS if kind != "free")
@@ -125,9 +125,9 @@ def test_random_robots_that_collide_keep_their_momentum_in_every_step(seed, rest
         run = legged.simulate(
             group, ground=Rigid(0.5, restitution, pairs=pairs), q=q, v=v, until=0.25, sample=STEP, fall=False
         )
-    found = np.array([momenta(group, *state)[3:] for state in zip(run.q, run.v, strict=True)])
+    sums = np.array([momenta(group, *state)[3:] for state in zip(run.q, run.v, strict=True)])
     assert np.abs(run.contacts.impulse).max() > 0.5  # [N s]: they have met
-    assert np.abs(found - found[0]).max() < ROUNDING
+    assert np.abs(sums - sums[0]).max() < ROUNDING
 
 
 def drive(t, q, v, wrenches):
@@ -143,11 +143,11 @@ def test_the_flight_of_a_robot_that_swings_its_limbs_is_exact(base):
     rng = np.random.default_rng(2)
     q, v = robot.neutral(), rng.normal(size=robot.nv)
     run = legged.simulate(robot, drive, ground=Rigid(pairs=()), q=q, v=v, until=0.3, fall=False)
-    found = [legged.momentum(robot, *state) for state in zip(run.q, run.v, strict=True)]
+    sums = [legged.momentum(robot, *state) for state in zip(run.q, run.v, strict=True)]
     wanted = legged.momentum(robot, q, v) + np.outer(run.times, [0, 0, 0, *robot.mass * np.array(gravity)])
     assert np.abs(run.q[-1] - q)[-2:].min() > 0.1  # the limbs have moved
     kept = [1, 3, 5] if robot.nv == 5 else range(6)  # those of the plane
-    assert np.abs(np.array(found) - wanted)[:, kept].max() < ROUNDING
+    assert np.abs(np.array(sums) - wanted)[:, kept].max() < ROUNDING
     c = np.array([legged.center_of_mass(robot, x) for x in run.q])
     path = c[0] + np.outer(run.times, wanted[0, 3:] / robot.mass) + 0.5 * np.outer(run.times**2, gravity)
     assert np.abs(c - path).max() < ROUNDING
@@ -185,9 +185,9 @@ def test_a_robot_with_closed_loops_in_flight_keeps_its_momentum():
     q = legged.loops.assemble(closed, closed.robot.neutral())
     v = legged.loops.consistent_velocity(closed, q, np.random.default_rng(1).normal(size=closed.nv))
     run = legged.simulate(closed, ground=Rigid(pairs=()), q=q, v=v, until=0.1, fall=False)
-    found = np.array([momenta(closed.robot, *state) for state in zip(run.q, run.v, strict=True)])
+    sums = np.array([momenta(closed.robot, *state) for state in zip(run.q, run.v, strict=True)])
     assert np.abs(run.q[-1] - q)[7:].max() > 0.05  # its joints have moved
-    assert np.abs(found - found[0]).max() < ROUNDING
+    assert np.abs(sums - sums[0]).max() < ROUNDING
 
 
 def test_robots_on_the_ground_alone_do_not_pay_for_the_balance():

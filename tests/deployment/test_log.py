@@ -69,11 +69,11 @@ def test_channels_of_a_log_are_those_of_identification():
             return memory, deployment.JointCommand(5.0 * ones, t * ones, zero, kp * ones, ones), zero[:0]
 
         log = deployment.Runner(interface, law, np.zeros(1)).run(0.1).log
-        found = identification.Log(**log.channels(robot))
-        assert found.joints == tuple(joint.name for joint in robot.joints) and found.is_uniform
-        assert np.array_equal(found.positions, log.joints) and ("desired" in found.channels) == (kp > 0.0)
+        converted = identification.Log(**log.channels(robot))
+        assert converted.joints == tuple(joint.name for joint in robot.joints) and converted.is_uniform
+        assert np.array_equal(converted.positions, log.joints) and ("desired" in converted.channels) == (kp > 0.0)
         expected = np.outer(log.times, ones) if kp else np.full((len(log.times), 12), 5.0)
-        assert np.allclose(getattr(found, wanted), expected, atol=1e-9)
+        assert np.allclose(getattr(converted, wanted), expected, atol=1e-9)
     with pytest.raises(ShapeError, match="12 joints"):
         dataclasses.replace(log, joints=log.joints[:, :3]).channels(robot)
 

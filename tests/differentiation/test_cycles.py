@@ -59,8 +59,8 @@ def test_a_regulator_holds_the_unstable_orbit(bouncing):
     forces, (z, v), _ = orbit()
     run = bouncing.rollout(forces, q=[z], v=[v], impact_times=True)
     Q = np.diag([1e2, 1.0, 0.0, 0.0, 0.0])
-    found = periodic_lqr(limit_cycle(run, tolerance=0.05), Q, [[1e-2]])
-    assert np.abs(found.multipliers).max() < 0.9
+    regulator = periodic_lqr(limit_cycle(run, tolerance=0.05), Q, [[1e-2]])
+    assert np.abs(regulator.multipliers).max() < 0.9
 
     def errors(gains):
         state, start = bouncing.state([z + 2e-3], [v]), run.states[0]
@@ -75,7 +75,7 @@ def test_a_regulator_holds_the_unstable_orbit(bouncing):
             apart.append(np.abs(bouncing.deviation(start, state)[:2]).max())
         return apart
 
-    held, free = errors(found.gains), errors(0.0 * found.gains)
+    held, free = errors(regulator.gains), errors(0.0 * regulator.gains)
     assert held[-1] < 0.05 and free[-1] > 10 * held[-1]
 
 
@@ -84,9 +84,9 @@ def test_the_regulator_of_constant_steps_is_that_of_the_algebraic_riccati_equati
     A, B, Q, R = rng.normal(size=(3, 3)), rng.normal(size=(3, 2)), np.eye(3), np.eye(2)
     cycle = LimitCycle(A @ A, np.zeros(3), np.stack([A, A]), np.stack([B, B]), 0.0)
     P = solve_discrete_are(A, B, Q, R)
-    found = periodic_lqr(cycle, Q, R)
-    np.testing.assert_allclose(found.costs, [P, P], rtol=1e-8)  # 1e-10 of a period, times their number
-    np.testing.assert_allclose(found.gains[0], np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A), rtol=1e-7, atol=1e-7)
+    regulator = periodic_lqr(cycle, Q, R)
+    np.testing.assert_allclose(regulator.costs, [P, P], rtol=1e-8)  # 1e-10 of a period, times their number
+    np.testing.assert_allclose(regulator.gains[0], np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A), rtol=1e-7, atol=1e-7)
     with pytest.raises(ShapeError, match="Q must be"):
         periodic_lqr(cycle, np.eye(2), R)
     stuck = cycle._replace(A=np.stack([np.eye(3)] * 2), B=np.zeros((2, 3, 2)))
@@ -119,8 +119,8 @@ def test_smoothed_gradients_agree_with_the_mean_of_a_quadratic_cost(bouncing):
     _, exact = bouncing.rollout(u, q=[1.0]).gradient(**cost)
     options = {"spread": 0.5, "samples": 2000, "q": [1.0], **cost}
     for order in (0, 1):
-        found = smoothed_gradient(bouncing, u, order=order, seed=1, **options)
-        assert (np.abs(found.commands - exact.commands) < 4.0 * found.error + 1e-9).all()  # four standard errors
+        estimate = smoothed_gradient(bouncing, u, order=order, seed=1, **options)
+        assert (np.abs(estimate.commands - exact.commands) < 4.0 * estimate.error + 1e-9).all()  # four standard errors
     with pytest.raises(ArgumentError, match="order must be 0 or 1"):
         smoothed_gradient(bouncing, u, order=2, **options)
     with pytest.raises(ArgumentError, match="samples must be even"):
@@ -133,5 +133,5 @@ def test_a_smoothed_gradient_leads_out_of_a_region_without_slope(bouncing):
     cost = {"final": lambda q, v: -v[0]}
     _, exact = bouncing.rollout(u, q=[-1e-6]).gradient(**cost)
     assert np.abs(exact.commands).max() < 1e-6
-    found = smoothed_gradient(bouncing, u, spread=3.0, samples=2000, q=[-1e-6], **cost)
-    assert (found.commands.sum() + 4.0 * np.sqrt((found.error**2).sum())) < 0.0
+    estimate = smoothed_gradient(bouncing, u, spread=3.0, samples=2000, q=[-1e-6], **cost)
+    assert (estimate.commands.sum() + 4.0 * np.sqrt((estimate.error**2).sum())) < 0.0

@@ -26,6 +26,6 @@ def test_a_trot_settles_by_its_largest_multiplier():
     at = run.v[:: 2 * steps]
     falls = np.abs(np.diff(at, axis=0)).max(axis=1)
     rate = (falls[15] / falls[10]) ** (1 / 5)
-    found = limit_cycle(run.part(58 * steps, 60 * steps))
-    assert abs(found.multipliers[0]) == pytest.approx(rate, rel=3e-3)
-    assert found.change < 1e-8 and abs(found.multipliers[1]) < 0.4
+    cycle = limit_cycle(run.part(58 * steps, 60 * steps))
+    assert abs(cycle.multipliers[0]) == pytest.approx(rate, rel=3e-3)
+    assert cycle.change < 1e-8 and abs(cycle.multipliers[1]) < 0.4

@@ -72,13 +72,13 @@ def map_at(sim, state, values, command, reference):
 
     def step(x):
         ends = sim.nx, sim.nx + sim.nu
-        found = sim.step(
+        after = sim.step(
             sim.clocks(H)[0],
             values + x[ends[1] :],
             command + x[ends[0] : ends[1]],
             moved(sim.loop, state, x[: ends[0]]),
         )
-        return deviation(sim.loop, reference, found.state)
+        return deviation(sim.loop, reference, after.state)
 
     return step
 
@@ -183,11 +183,11 @@ def test_a_sliding_block_stops_where_coulomb_has_it(plastic):
     v, mu, T = 0.5, 0.5, 150
     run = plastic.rollout(until=T * H, q=flat(0.0), v=[0, 0, 0, v, 0, 0])
     assert np.abs(run.v[-1]).max() < 1e-9
-    x, found = run.gradient(final=lambda q, v: q[4])
+    x, derivatives = run.gradient(final=lambda q, v: q[4])
     assert x == pytest.approx(v**2 / (2 * mu * G), abs=2 * v * H)
-    assert found.state[9] == pytest.approx(v / (mu * G), abs=2 * H)  # a step more or less
-    assert found.parameters[1] == pytest.approx(-(v**2) / (2 * mu**2 * G), abs=4 * v * H)
-    assert abs(found.parameters[0]) < 1e-9  # the mass cancels
+    assert derivatives.state[9] == pytest.approx(v / (mu * G), abs=2 * H)  # a step more or less
+    assert derivatives.parameters[1] == pytest.approx(-(v**2) / (2 * mu**2 * G), abs=4 * v * H)
+    assert abs(derivatives.parameters[0]) < 1e-9  # the mass cancels
 
 
 def test_adjoint_and_sensitivities_agree_to_rounding(elastic, leg_steps):
@@ -202,9 +202,9 @@ def test_adjoint_and_sensitivities_agree_to_rounding(elastic, leg_steps):
         directions = [rng.normal(size=shape) for shape in ((sim.nx, 2), (30, sim.nu, 2), (sim.np, 2))]
         weights = rng.normal(size=(31, sim.nx))
         forward = np.einsum("ti,tik->k", weights, run.sensitivities(*directions))
-        found = run.adjoint(weights)
-        backward = found.state @ directions[0] + found.parameters @ directions[2]
-        backward = backward + np.einsum("tu,tuk->k", found.commands, directions[1])
+        derivatives = run.adjoint(weights)
+        backward = derivatives.state @ directions[0] + derivatives.parameters @ directions[2]
+        backward = backward + np.einsum("tu,tuk->k", derivatives.commands, directions[1])
         np.testing.assert_allclose(backward, forward, rtol=tolerance, atol=tolerance * np.abs(forward).max())
 
 
@@ -238,12 +238,14 @@ def test_a_law_with_gains_in_the_loop():
     run = sim.rollout(commands, q=q, v=v)
     check_against_differences(sim, run)
     cost = {"final": lambda q, v: q[2] ** 2 + v @ v, "stage": lambda q, v, u: 1e-2 * (u @ u) + q[1] * q[3]}
-    value, found = run.gradient(**cost)
+    value, derivatives = run.gradient(**cost)
     rng = np.random.default_rng(2)
     change, d = rng.normal(size=commands.shape), 1e-5
     ends = [sim.rollout(commands + x * change, q=q, v=v).gradient(**cost)[0] for x in (d, -d)]
     # Truncation d^2 times third derivatives of the order of the cost times ten; rounding 1e-12 / d.
-    assert (ends[0] - ends[1]) / (2 * d) == pytest.approx((found.commands * change).sum(), rel=1e-6, abs=1e-6 * value)
+    assert (ends[0] - ends[1]) / (2 * d) == pytest.approx(
+        (derivatives.commands * change).sum(), rel=1e-6, abs=1e-6 * value
+    )
 
 
 def test_refused_calls(plastic):
@@ -302,10 +304,10 @@ def test_derivatives_with_the_times_of_impacts_are_those_of_continuous_time():
             ball, ground=ground, integrator=legged.TimeStepping(h), parameters=["ground.terrain.elevation"]
         )
         run = sim.rollout(until=T, q=[1.0, 0, 0, 0, 0, 0, z + 0.1], v=[0, 0, 0, 0, 0, -v], impact_times=True)
-        found = run.sensitivities(state=np.eye(12 + 3))[-1]
-        errors.append(np.abs(found[at] - exact).max())
+        derivative = run.sensitivities(state=np.eye(12 + 3))[-1]
+        errors.append(np.abs(derivative[at] - exact).max())
         # A higher ground is a lower ball, and the whole frame moves up.
         moved = run.sensitivities(parameters=np.eye(1))[-1][[5, 11], 0]
-        np.testing.assert_allclose(moved, [1.0 - found[5, 5], -found[11, 5]], atol=1e-6)
-    print(exact, found[at])
+        np.testing.assert_allclose(moved, [1.0 - derivative[5, 5], -derivative[11, 5]], atol=1e-6)
+    print(exact, derivative[at])
     assert errors[0] < 0.02 * np.abs(exact).max() and errors[1] < 0.4 * errors[0], errors  # first order: 0.25

@@ -165,19 +165,19 @@ def test_rewards_are_those_of_their_formulas():
     env.step(a)
     v_before = env.v
     _, reward, *_, infos = env.step(b)
-    found = dict(zip(task.rewards, infos["terms"].T, strict=True))
+    terms = dict(zip(task.rewards, infos["terms"].T, strict=True))
     np.testing.assert_allclose(infos["terms"].sum(axis=1), reward, rtol=1e-12)
     weights = {name: reward.weight * task.period for name, reward in task.rewards.items()}
-    np.testing.assert_allclose(found["action_rate"], weights["action_rate"] * ((b - a).astype(float) ** 2).sum(axis=1))
+    np.testing.assert_allclose(terms["action_rate"], weights["action_rate"] * ((b - a).astype(float) ** 2).sum(axis=1))
     qdd = (env.v - v_before)[:, 6:] / task.period
-    np.testing.assert_allclose(found["joint_accelerations"], weights["joint_accelerations"] * (qdd**2).sum(axis=1))
+    np.testing.assert_allclose(terms["joint_accelerations"], weights["joint_accelerations"] * (qdd**2).sum(axis=1))
     w, x, y, z = env.q[:, :4].T
     up = np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x**2 + y**2)], axis=1)
-    np.testing.assert_allclose(found["tilt"], weights["tilt"] * (up[:, :2] ** 2).sum(axis=1), atol=1e-15)
+    np.testing.assert_allclose(terms["tilt"], weights["tilt"] * (up[:, :2] ** 2).sum(axis=1), atol=1e-15)
     rate = (up * env.v[:, :3]).sum(axis=1)
     error = env.commands[:, 2] - rate
-    np.testing.assert_allclose(found["track_yaw_rate"], weights["track_yaw_rate"] * np.exp(-(error**2) / 0.25))
-    np.testing.assert_allclose(found["yaw_rate_error"], weights["yaw_rate_error"] * abs(error))
+    np.testing.assert_allclose(terms["track_yaw_rate"], weights["track_yaw_rate"] * np.exp(-(error**2) / 0.25))
+    np.testing.assert_allclose(terms["yaw_rate_error"], weights["yaw_rate_error"] * abs(error))
 
 
 def test_numbers_of_robots_differ_within_their_ranges():

@@ -24,7 +24,7 @@ def test_a_robot_walks_on_the_estimate_as_on_the_true_state():
     """
     chosen = walkers(["G1"])
     if not chosen:
-        pytest.skip("the package with the file of G1 is not installed")
+        pytest.skip("the package with the file of G1, of the extra test, is not installed")
     true, estimated = measure(chosen[0], trials(2, ["forward"])[:2])
     assert all(outcome.succeeded for outcome in [*true, *estimated])
     for one, other in zip(true, estimated, strict=True):

@@ -42,10 +42,10 @@ def run(robot, motion, readings, estimator=None, q=None, v=None):
 
 
 def test_exact_sensors_give_the_exact_state(robot, motion):
-    found = run(robot, motion, read(robot, motion, estimation.Instruments(EXACT, force=0.0)))
+    estimate = run(robot, motion, read(robot, motion, estimation.Instruments(EXACT, force=0.0)))
     # The velocities of the walk are central differences, whose error is 1/6 of the jerk, 80 m/s^3, times 4e-6 s^2.
-    assert np.abs(found.v - motion.v)[:, 3:6].max() < 2e-3
-    assert np.abs(found.q - motion.q)[:, 4:7].max() < 1e-3 * motion.distance
+    assert np.abs(estimate.v - motion.v)[:, 3:6].max() < 2e-3
+    assert np.abs(estimate.q - motion.q)[:, 4:7].max() < 1e-3 * motion.distance
 
 
 @pytest.mark.parametrize("name", ["spatial_quadruped", "hexapod", "spatial_biped"])
@@ -63,18 +63,18 @@ def test_invariant_filter_converges_from_30_degrees_and_1_meter_per_second(robot
     starts = [guess(robot, motion, axis, np.radians(30.0), 1.0) for axis in np.linspace(0.0, 6.0, 8)]
     q, v = (np.array(x) for x in zip(*starts, strict=True))
     many = estimation.Reading(*(np.repeat(np.asarray(part)[:, None], 8, axis=1) for part in readings))
-    found = run(robot, motion, many, estimation.InvariantFilter(tilt=0.5, velocity=1.0), q, v)
-    tilt = tilts(found.q, motion.q[:, None])
+    estimate = run(robot, motion, many, estimation.InvariantFilter(tilt=0.5, velocity=1.0), q, v)
+    tilt = tilts(estimate.q, motion.q[:, None])
     assert np.allclose(np.degrees(tilt[0]), np.degrees(np.sin(np.radians(30.0))), atol=4.0)
     assert np.degrees(tilt[500:]).max() < 1.0  # the accelerometer's noise and unknown bias allow about 0.6
-    assert np.abs(found.v - motion.v[:, None])[500:, :, 3:6].max() < 0.03
+    assert np.abs(estimate.v - motion.v[:, None])[500:, :, 3:6].max() < 0.03
 
 
 @pytest.mark.parametrize("kind", [estimation.InvariantFilter, estimation.QuaternionFilter])
 def test_drift_is_below_half_a_percent_of_the_distance(robot, motion, readings, kind):
-    found = run(robot, motion, readings, kind())
-    assert np.linalg.norm(found.q[-1, 4:6] - motion.q[-1, 4:6]) < 0.005 * motion.distance
-    assert np.sqrt(np.mean((found.v - motion.v)[100:, 3:6] ** 2)) < 0.01
+    estimate = run(robot, motion, readings, kind())
+    assert np.linalg.norm(estimate.q[-1, 4:6] - motion.q[-1, 4:6]) < 0.005 * motion.distance
+    assert np.sqrt(np.mean((estimate.v - motion.v)[100:, 3:6] ** 2)) < 0.01
 
 
 def test_linear_filter_keeps_level_and_drifts_more(robot, motion, readings):
@@ -82,7 +82,7 @@ def test_linear_filter_keeps_level_and_drifts_more(robot, motion, readings):
     baseline, invariant = (
         run(robot, motion, readings, kind()) for kind in (estimation.LinearFilter, estimation.InvariantFilter)
     )
-    errors = [np.linalg.norm(found.q[-1, 4:6] - motion.q[-1, 4:6]) for found in (baseline, invariant)]
+    errors = [np.linalg.norm(estimate.q[-1, 4:6] - motion.q[-1, 4:6]) for estimate in (baseline, invariant)]
     assert errors[1] < errors[0] < 0.05 * motion.distance
     assert np.degrees(tilts(baseline.q, motion.q)).max() < 2.0
     assert np.sqrt(np.mean((baseline.v - motion.v)[250:, 3:6] ** 2)) < 0.1
@@ -91,8 +91,8 @@ def test_linear_filter_keeps_level_and_drifts_more(robot, motion, readings):
 
 def test_linear_filter_converges_from_a_wrong_velocity(robot, motion, readings):
     q, v = guess(robot, motion, 0.7, 0.0, 1.0)
-    found = run(robot, motion, readings, estimation.LinearFilter(), q, v)
-    assert np.abs(found.v - motion.v)[50:, 3:6].max() < 0.2 and np.abs(found.v - motion.v)[0, 3:6].max() > 0.5
+    estimate = run(robot, motion, readings, estimation.LinearFilter(), q, v)
+    assert np.abs(estimate.v - motion.v)[50:, 3:6].max() < 0.2 and np.abs(estimate.v - motion.v)[0, 3:6].max() > 0.5
 
 
 def test_turning_and_moving_the_world_turns_and_moves_the_estimate(robot, motion, readings):
@@ -110,9 +110,9 @@ def test_turning_and_moving_the_world_turns_and_moves_the_estimate(robot, motion
 def test_slipping_feet_are_rejected(robot, slip):
     """The velocity of 0.08 m/s is 2.7 standard deviations of one reading; its mean over 10 ms is 7 of them."""
     motion = walk(robot, 4.0, speed=0.3, slip=slip)
-    found = run(robot, motion, read(robot, motion, estimation.Instruments(seed=2)))
+    estimate = run(robot, motion, read(robot, motion, estimation.Instruments(seed=2)))
     # A filter with `slip=1e6` drifts by a sixth of the way that the foot slips, 0.2 m at 0.3 m/s.
-    assert np.linalg.norm(found.q[-1, 4:6] - motion.q[-1, 4:6]) < 0.008 * motion.distance
+    assert np.linalg.norm(estimate.q[-1, 4:6] - motion.q[-1, 4:6]) < 0.008 * motion.distance
 
 
 def test_a_skid_of_all_feet_is_measured_by_the_accelerometer(robot, motion, readings):
@@ -124,8 +124,8 @@ def test_a_skid_of_all_feet_is_measured_by_the_accelerometer(robot, motion, read
     v[:, 3:6] += [quaternion_matrix(p).T @ x for p, x in zip(q[:, :4], skid, strict=True)]
     skids = motion._replace(q=q, v=v)
     errors = [
-        found.q[-1, 4:6] - path.q[-1, 4:6]
-        for path, found in (
+        estimate.q[-1, 4:6] - path.q[-1, 4:6]
+        for path, estimate in (
             (motion, run(robot, motion, readings)),
             (skids, run(robot, skids, read(robot, skids, estimation.Instruments(seed=1)))),
         )
@@ -136,8 +136,8 @@ def test_a_skid_of_all_feet_is_measured_by_the_accelerometer(robot, motion, read
 
 def test_a_wrong_velocity_that_the_filter_takes_as_certain_is_corrected(robot, motion, readings):
     q, v = guess(robot, motion, 0.7, 0.0, 1.0)
-    found = run(robot, motion, readings, estimation.InvariantFilter(velocity=0.01), q, v)
-    errors = np.linalg.norm((found.v - motion.v)[:, 3:6], axis=1)
+    estimate = run(robot, motion, readings, estimation.InvariantFilter(velocity=0.01), q, v)
+    errors = np.linalg.norm((estimate.v - motion.v)[:, 3:6], axis=1)
     assert errors[0] > 0.9 and errors[1000:].max() < 0.05
 
 
@@ -173,8 +173,10 @@ def test_feet_that_sink_in_are_below_the_known_terrain(robot, motion):
     depth = 0.005
     q = motion.q - np.eye(robot.nq)[6] * depth
     level = estimation.InvariantFilter(terrain=legged.ground.Flat(), sinking=depth)
-    found = run(robot, motion._replace(q=q), read(robot, motion._replace(q=q), estimation.Instruments(seed=4)), level)
-    assert np.abs(found.q[1000:, 6] - q[1000:, 6]).max() < 2e-3
+    estimate = run(
+        robot, motion._replace(q=q), read(robot, motion._replace(q=q), estimation.Instruments(seed=4)), level
+    )
+    assert np.abs(estimate.q[1000:, 6] - q[1000:, 6]).max() < 2e-3
 
 
 def test_feet_correct_the_velocity_after_a_lost_reading(robot, motion, readings):
@@ -193,13 +195,13 @@ def test_feet_correct_the_velocity_after_a_lost_reading(robot, motion, readings)
 
     def errors(unread):
         """Return the errors of the velocity after the loss, (100,), [m/s]."""
-        memory, found = first, []
+        memory, norms = first, []
         for k in [*range(1, lost), *range(lost + 1, lost + 101)]:
             is_next = k == lost + 1
             rows = (np.asarray(part)[k] for part in readings._replace(specific_force=force))
             memory, _, v = kernel(memory, 2.0 * dt if is_next else dt, unread * is_next, *rows)
-            found.append(np.linalg.norm((v - motion.v[k])[3:6]))
-        return np.array(found[-100:])
+            norms.append(np.linalg.norm((v - motion.v[k])[3:6]))
+        return np.array(norms[-100:])
 
     held, corrected = errors(0.0), errors(dt)
     assert held[0] == pytest.approx(0.02, rel=0.2)  # 4 ms times 5 m/s^2, and the error before
@@ -211,8 +213,8 @@ def test_false_contacts_change_the_estimate_little(robot, motion):
     readings = read(robot, motion, estimation.Instruments(seed=3, false_contacts=0.05))
     wrong = (np.asarray(readings.contacts) > 0.5) != (motion.forces[..., 2] > 0.0)
     assert 0.03 < wrong.mean() < 0.07
-    found = run(robot, motion, readings)
-    assert np.linalg.norm(found.q[-1, 4:6] - motion.q[-1, 4:6]) < 0.01 * motion.distance
+    estimate = run(robot, motion, readings)
+    assert np.linalg.norm(estimate.q[-1, 4:6] - motion.q[-1, 4:6]) < 0.01 * motion.distance
 
 
 def test_known_terrain_stops_the_vertical_drift(robot):
@@ -246,10 +248,10 @@ def test_mean_normalized_error_of_many_runs_is_that_of_its_distribution(robot, m
     # The last runs have twice the gyroscope noise that the filter assumes: sqrt(1 + 3) = 2.
     gyro[:, n:] += np.sqrt(3.0) * deviations.gyro * rng.normal(size=(count, noisy, 3))
     q, v = drawn_guesses(short, estimator, rng, n + noisy)
-    found = run(robot, short, readings._replace(gyro=gyro, specific_force=specific_force), estimator, q, v)
+    estimate = run(robot, short, readings._replace(gyro=gyro, specific_force=specific_force), estimator, q, v)
     started, _ = estimator.start(robot, short.q[0], short.v[0])
-    kernel = legged.compile(started.normalized_error, memory=found.memory.shape[1:], q=(robot.nq,), v=(robot.nv,))
-    errors = kernel(found.memory, short.q[-1], short.v[-1])
+    kernel = legged.compile(started.normalized_error, memory=estimate.memory.shape[1:], q=(robot.nq,), v=(robot.nv,))
+    errors = kernel(estimate.memory, short.q[-1], short.v[-1])
     low, high = limits_of_mean_chi_square(9, n)
     assert low < errors[:n].mean() < high
     assert errors[n:].mean() > limits_of_mean_chi_square(9, noisy)[1]

@@ -225,7 +225,7 @@ def test_public_robots_are_judged_as_they_were_read():
 
     files = all_urdfs()
     if not files:
-        pytest.skip("example-robot-data is not installed")
+        pytest.skip("example_robot_data, of the extra test, is not installed")
     ways = {"romeo/romeo_laas_small": {"repair": "weld"}, "romeo/romeo": {"repair": "weld"}}
     ways["alex/alex_psyonic_hands"] = {"mimic": "free"}
     audits = {name: legged.audit(path, **ways.get(name, {})) for name, path in files.items() if name != "ur/ur3"}

@@ -55,7 +55,7 @@ def files():
 
     paths = all_urdfs()
     if not paths:
-        pytest.skip("example-robot-data is not installed")
+        pytest.skip("example_robot_data, of the extra test, is not installed")
     return paths
 
 

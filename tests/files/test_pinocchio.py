@@ -28,7 +28,7 @@ REJECTED = {
     "romeo/romeo_laas_small": ("'l_gripper_joint', 'r_gripper_joint': they move no mass", {"repair": "weld"}),
     "ur/ur3": ("has no links but names xacro", None),
 }
-needs_files = pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+needs_files = pytest.mark.skipif(not FILES, reason="example_robot_data, of the extra test, is not installed")
 
 
 def agrees(path, base, states=20, **options):

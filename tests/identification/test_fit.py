@@ -134,14 +134,14 @@ def test_damping_and_the_gain_of_the_rate_cannot_be_told_apart(clean):
     }
     model = Model(double_pendulum(**TRUE), parameters, motors=Motors(kp=8.0, kd=0.2, delay=0.011))
     before, fit = model.plan(sweep(model.robot, 4.0)), model.fit(noisy(clean, 0))
-    for found in (before, fit.identifiability):
-        assert found.rank == 2
-        (direction,) = found.open_directions
+    for known in (before, fit.identifiability):
+        assert known.rank == 2
+        (direction,) = known.open_directions
         assert direction.deviation == np.inf
         changes = direction.changes
         assert changes["robot.upper_joint.damping"] == pytest.approx(-changes["motors.upper_joint.kd"])
-        assert np.isinf(found.deviations[:2]).all() and np.isfinite(found.deviations[2])
-        assert "cannot tell" in str(found) and "motors.upper_joint.kd" in str(found)
+        assert np.isinf(known.deviations[:2]).all() and np.isfinite(known.deviations[2])
+        assert "cannot tell" in str(known) and "motors.upper_joint.kd" in str(known)
     total = fit.values["robot.upper_joint.damping"] + fit.values["motors.upper_joint.kd"]
     assert total == pytest.approx(TRUE["damping"] + 0.2, abs=0.02)
 
@@ -227,9 +227,9 @@ def test_inertias_stay_physically_possible_and_are_recovered_up_to_what_the_log_
     model = Model(wrong, {"robot.lower.inertia": Parameter(0.0, -2.0, 2.0)}, motors=Motors(kp=8.0, kd=0.2, delay=0.011))
     fit = model.fit(clean)
     assert fit.error()["positions"] < 2e-4
-    found = fit.robot.link("lower").inertia
+    estimated = fit.robot.link("lower").inertia
     first = lambda inertia: inertia.mass * np.asarray(inertia.center)[[0, 2]]  # noqa: E731
-    np.testing.assert_allclose(first(found), first(truth), atol=2e-3)
+    np.testing.assert_allclose(first(estimated), first(truth), atol=2e-3)
     assert fit.identifiability.open_directions  # planar motion does not tell ten parameters
 
 

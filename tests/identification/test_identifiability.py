@@ -24,8 +24,8 @@ def _share_inside(correlated: float) -> float:
     rng, quantile, inside = np.random.default_rng(0), t.ppf(0.95, WINDOWS - 1), 0
     for _ in range(1000):
         estimate, matrices, scores = _regression(rng, correlated)
-        found = Identifiability(("slope", "offset"), matrices.sum(axis=0), np.ones(2), 1.0, matrices, scores)
-        inside += abs(estimate[1]) < quantile * found.robust_deviations[1]
+        information = Identifiability(("slope", "offset"), matrices.sum(axis=0), np.ones(2), 1.0, matrices, scores)
+        inside += abs(estimate[1]) < quantile * information.robust_deviations[1]
     return inside / 1000
 
 
@@ -39,10 +39,10 @@ def test_leaving_out_windows_gives_the_robust_deviations():
     rng = np.random.default_rng(1)
     _, matrices, scores = _regression(rng, 0.5)
     total = matrices.sum(axis=0)
-    found = Identifiability(("slope", "offset"), total, np.array([0.1, 3.0]), 1.0, matrices, scores)
+    information = Identifiability(("slope", "offset"), total, np.array([0.1, 3.0]), 1.0, matrices, scores)
     changes = [np.linalg.solve(total - own, score) for own, score in zip(matrices, scores, strict=True)]
     expected = np.sqrt((1.0 - 1.0 / WINDOWS) * (np.array(changes) ** 2).sum(axis=0))
-    np.testing.assert_allclose(found.robust_deviations, expected, rtol=1e-9)
+    np.testing.assert_allclose(information.robust_deviations, expected, rtol=1e-9)
 
 
 def test_a_parameter_that_one_window_alone_determines_has_no_robust_deviation():
@@ -50,8 +50,8 @@ def test_a_parameter_that_one_window_alone_determines_has_no_robust_deviation():
     _, matrices, scores = _regression(rng, 0.0)
     matrices[1:, 1], matrices[1:, :, 1] = 0.0, 0.0
     scores[1:, 1] = 0.0
-    found = Identifiability(("slope", "offset"), matrices.sum(axis=0), np.ones(2), 1.0, matrices, scores)
-    slope, offset = found.robust_deviations
+    information = Identifiability(("slope", "offset"), matrices.sum(axis=0), np.ones(2), 1.0, matrices, scores)
+    slope, offset = information.robust_deviations
     assert np.isfinite(slope) and offset == np.inf
-    assert np.isfinite(found.deviations).all()
-    assert not found.open_directions
+    assert np.isfinite(information.deviations).all()
+    assert not information.open_directions

@@ -25,9 +25,9 @@ def motion(robot):
 
 
 def test_a_planar_double_pendulum_has_six_base_parameters(robot):
-    found = base_parameters(robot)
+    grouped = base_parameters(robot)
     # By hand: mx, mz, and Iyy of each link, with m2 l of the second in the first.
-    assert found.names == ("upper.mx", "upper.mz", "upper.Iyy", "lower.mx", "lower.mz", "lower.Iyy")
+    assert grouped.names == ("upper.mx", "upper.mz", "upper.Iyy", "lower.mx", "lower.mz", "lower.Iyy")
     upper, lower = (robot.link(name).inertia for name in ("upper", "lower"))
     length = 0.3
     expected = [
@@ -38,18 +38,18 @@ def test_a_planar_double_pendulum_has_six_base_parameters(robot):
         lower.mass * lower.center[2],
         lower.about_origin[1, 1],
     ]
-    np.testing.assert_allclose(found.values, expected, atol=1e-12)
+    np.testing.assert_allclose(grouped.values, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_base_parameters_give_all_forces(seed):
     robot = legged.random_tree(seed, 4)
-    found, rng = base_parameters(robot), np.random.default_rng(seed)
+    grouped, rng = base_parameters(robot), np.random.default_rng(seed)
     q = legged.random_configuration(robot, rng)
     v, vdot = rng.normal(size=(2, robot.nv))
     Y = inverse_dynamics_regressor(robot, q, v, vdot)
     forces = Y @ inertial_parameters(robot)
-    np.testing.assert_allclose(Y[:, found.independent] @ found.values, forces, atol=1e-9 * np.abs(forces).max())
+    np.testing.assert_allclose(Y[:, grouped.independent] @ grouped.values, forces, atol=1e-9 * np.abs(forces).max())
 
 
 def test_pseudo_inertias_hold_the_inertia():
@@ -83,9 +83,9 @@ def test_base_parameters_and_friction_are_recovered_from_a_wrong_start(robot, mo
     wrong = robot.edit().change_link("lower", mass=2.5).build()
     fit = fit_inertias(wrong, motion.q, motion.v, motion.vdot, _forces(robot, motion, 0.02))
     base = base_parameters(robot)
-    found = base.grouping @ fit.parameters
+    estimated = base.grouping @ fit.parameters
     # 1001 samples of 0.02 N m; the excitation has a condition of about 20.
-    np.testing.assert_allclose(found, base.values, atol=3e-3)
+    np.testing.assert_allclose(estimated, base.values, atol=3e-3)
     np.testing.assert_allclose(fit.damping, 0.1, atol=5e-3)
     np.testing.assert_allclose(fit.friction, 0.05, atol=5e-3)
     assert fit.error == pytest.approx(0.02, rel=0.1)

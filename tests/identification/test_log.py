@@ -180,12 +180,12 @@ def test_broken_files_give_errors_that_name_them(tmp_path, kind):
                 data[place] = rng.integers(256)
         path.write_bytes(bytes(data))
         try:
-            found = read(path, topics=topics)
+            loaded = read(path, topics=topics)
         except LeggedError as error:
             refused += 1
             assert f"log.{kind}" in str(error) + "".join(getattr(error, "__notes__", ()))
         else:
-            assert all(np.isfinite(getattr(found, name)).all() for name in found.channels)
+            assert all(np.isfinite(getattr(loaded, name)).all() for name in loaded.channels)
     assert refused > 15
 
 

@@ -25,9 +25,9 @@ def _sensitivities(period: float) -> tuple[np.ndarray, np.ndarray]:
     log = Log(times, ("axis",), np.zeros((len(times), 1)), torques=np.full((len(times), 1), torque))
     model = Model(robot, {f"robot.axis.{name}": Parameter() for name in ("damping", "armature")}, time_step=period)
     shooting = model._shooting(log, [Window(0, len(times) - 1, 0, len(times) - 1)])
-    found = shooting.simulate(np.zeros((1, 1)), np.full((1, 1), speed), model.parameters.nominal)
-    assert found.jacobian is not None
-    computed = np.array([found.q[-1, 0, 0], *found.jacobian[0, 0, -1, 0, 1:]])
+    simulated = shooting.simulate(np.zeros((1, 1)), np.full((1, 1), speed), model.parameters.nominal)
+    assert simulated.jacobian is not None
+    computed = np.array([simulated.q[-1, 0, 0], *simulated.jacobian[0, 0, -1, 0, 1:]])
     exact = [_decay(0.2, 0.3, 0.02, speed, torque)]
     for i, h in ((2, 1e-5), (0, 1e-5), (1, 1e-5)):
         given = np.array([0.3, 0.02, speed])
@@ -62,10 +62,10 @@ def test_sensitivities_to_every_kind_of_parameter_are_difference_quotients(pendu
     def readings(p: np.ndarray) -> np.ndarray:
         return shooting.simulate(q, v, p, with_derivatives=False).residual
 
-    found = shooting.simulate(q, v, p).jacobian
-    assert found is not None
+    simulated = shooting.simulate(q, v, p).jacobian
+    assert simulated is not None
     J = np.zeros((2, 31, 2, 4 + len(p)))
-    J[..., shooting.blocks.column[0]] = found[:, 0, :, :, 4:]  # one block, four states
+    J[..., shooting.blocks.column[0]] = simulated[:, 0, :, :, 4:]  # one block, four states
     for i, name in enumerate(pendulum.parameters.names):
         h = 1e-6
         step = h * (np.arange(len(p)) == i)

@@ -40,8 +40,8 @@ def test_reflected_forces_give_reflected_accelerations(name):
     v, tau = random.normal(size=(2, robot.nv))
     # Both sides are the same sums in another order: rounding alone, times the condition of the inertia matrix.
     expected = velocity(legged.forward_dynamics(robot, q, v, tau))
-    found = legged.forward_dynamics(robot, p, velocity(v), velocity(tau))
-    np.testing.assert_allclose(found, expected, atol=1e-7 * np.abs(expected).max())
+    acceleration = legged.forward_dynamics(robot, p, velocity(v), velocity(tau))
+    np.testing.assert_allclose(acceleration, expected, atol=1e-7 * np.abs(expected).max())
 
 
 def test_observations_of_terrain_and_command_have_reflections():

@@ -166,9 +166,9 @@ def test_an_environment_goes_back_to_its_snapshot():
 
 
 def test_the_table_of_velocities_is_in_heading_axes():
-    found = evaluation.tracking(TASK, lambda x: np.zeros((len(x), ROBOT.nj)), [(0.0, 0.0, 0.0)], robots=3, duration=2.4)
-    assert found.errors.max() < 0.2 and found.fallen.max() == 0.0  # [m/s], [rad/s]: soft servos sway after the start
-    assert "largest errors" in found.table().text()
+    still = evaluation.tracking(TASK, lambda x: np.zeros((len(x), ROBOT.nj)), [(0.0, 0.0, 0.0)], robots=3, duration=2.4)
+    assert still.errors.max() < 0.2 and still.fallen.max() == 0.0  # [m/s], [rad/s]: soft servos sway after the start
+    assert "largest errors" in still.table().text()
     moving = evaluation.heading_velocities(
         np.array([[np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5), 0, 0, 0.3]]), np.array([[0, 0, 0.2, 0.5, 0.1, 0.0]])
     )

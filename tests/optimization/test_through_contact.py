@@ -42,9 +42,9 @@ def test_a_contact_that_is_not_made_has_no_derivative_and_is_found_by_smoothing(
     exact = oc.IterativeLQR(simulation, STAGE, final, **ONE).solve(COMMANDS, **START)
     np.testing.assert_allclose(exact.commands, 0.0)  # the finger does not know of the puck
     smoothed = oc.IterativeLQR(simulation, STAGE, final, spread=[8.0, 0.0], samples=16, **ONE)
-    found = smoothed.solve(COMMANDS, **START, iterations=20)
-    assert found.cost < 0.05 * exact.cost and (np.diff(found.costs) < 0.0).all()
-    assert found.q[-1, 1] == pytest.approx(0.5, abs=0.05) and np.abs(found.forces).max() > 0.0
+    solution = smoothed.solve(COMMANDS, **START, iterations=20)
+    assert solution.cost < 0.05 * exact.cost and (np.diff(solution.costs) < 0.0).all()
+    assert solution.q[-1, 1] == pytest.approx(0.5, abs=0.05) and np.abs(solution.forces).max() > 0.0
 
 
 def test_without_contact_it_is_the_linear_quadratic_regulator(simulation):

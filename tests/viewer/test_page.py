@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import skip_without_page_program
 
 import legged
 import robots
@@ -193,6 +194,7 @@ def test_each_run_needs_a_name(trot):
 
 
 def test_bundle_is_made_of_the_sources():
+    skip_without_page_program()
     sources = sorted((WEB / "src").iterdir(), key=lambda path: path.name)
     content = b"".join(path.read_bytes() for path in (*sources, WEB / "package.json"))
     for name in ("replay.js", "replay.css"):

@@ -1,7 +1,10 @@
-"""Workspace dynamics: the articulated inertia and bias of the trunk over standing feet (algorithms 1 to 3).
+"""Workspace dynamics: the articulated inertia and bias of the trunk over standing feet, algorithms 1 to 3 of Wendlandt.
 
-Algorithms 1 and 2 are the outward pass: positions, velocities and bias forces of all bodies. Algorithm 3 is the inward
-pass, with feet fixed by a body of large mass, or exactly by `constrain_feet`.
+`WorkspaceController` computes with them the wrench that gives the trunk a desired acceleration. Algorithms 1 and 2 are
+the outward pass (`outward_pass`): positions, velocities and bias forces of all bodies. Algorithm 3 is the inward pass
+(`inward_pass`), with feet fixed by bodies of large mass (`add_big_bases`), or exactly (`constrain_feet`).
+
+"The paper" is Wendlandt 1997.
 """
 
 from __future__ import annotations

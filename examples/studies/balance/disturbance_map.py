@@ -288,23 +288,23 @@ def disturbance_map(
     named = {"robot": robot.name, "law": type(getattr(law, "law", law)).__name__, "disturbance": disturbance}
     named |= {"angles": angles, "settled": settled, "q": q, "until": until}
     if store is None:
-        outcomes, found, interrupt = _in_memory(robot, law, settled, vary(samples), given)
+        outcomes, details, interrupt = _in_memory(robot, law, settled, vary(samples), given)
     else:
         units = {disturbance.words: disturbance.unit, "from": "rad"}
-        outcomes, found, interrupt = _in_store(robot, law, settled, vary, samples, units, given, store)
-    mapped = DisturbanceMap(outcomes=outcomes.reshape(-1, directions), **named, **found)
+        outcomes, details, interrupt = _in_store(robot, law, settled, vary, samples, units, given, store)
+    mapped = DisturbanceMap(outcomes=outcomes.reshape(-1, directions), **named, **details)
     if interrupt is not None:
         raise SimulationInterrupt(f"{interrupt}: the map up to there", mapped)
     return mapped
 
 
-_Found = tuple[Array, dict[str, Any], SimulationInterrupt | None]
+_Results = tuple[Array, dict[str, Any], SimulationInterrupt | None]
 """Outcomes of all runs but the last, undisturbed one, further fields of the map, and Ctrl-C."""
 
 
 def _in_memory(
     robot: Robot, law: Any, settled: SettlingCriterion, values: dict[str, Array], options: dict[str, Any]
-) -> _Found:
+) -> _Results:
     """Return the results of one rollout of all runs.
 
     Args:
@@ -319,8 +319,8 @@ def _in_memory(
     outcomes = _outcomes(robot, runs, settled, _undisturbed(robot, runs))[:-1]
     if np.isfinite(runs.when[-1]):  # without the undisturbed run, none is judged
         outcomes[~runs.fallen[:-1]] = INTERRUPTED
-    found = {"when": runs.when[:-1], "reasons": runs.reasons[:-1], "computed": runs.backend, "runs": runs}
-    return outcomes, found, interrupt
+    details = {"when": runs.when[:-1], "reasons": runs.reasons[:-1], "computed": runs.backend, "runs": runs}
+    return outcomes, details, interrupt
 
 
 def _in_store(
@@ -332,7 +332,7 @@ def _in_store(
     units: dict[str, str],
     options: dict[str, Any],
     store: str | Path,
-) -> _Found:
+) -> _Results:
     """Return the results of a sweep of all runs.
 
     Args:

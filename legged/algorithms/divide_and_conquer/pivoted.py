@@ -1,4 +1,8 @@
-"""Assemblies represented for a given motion of the handle nearest to the ground, the root: the second version.
+"""Divide and conquer, second version: equations of assemblies for a given motion of their handle nearest to the ground.
+
+An *assembly* is a part of the robot (`assemblies.py`); its *handles* are the bodies that interact with the rest, and
+the *root* is the handle nearest to the ground. `forward.py` calls `assemble`, from bodies to the whole robot, and then
+`disassemble`, which finds the accelerations. `inverse.py` has the first version, by inverse inertias of all handles.
 
 With the acceleration a of the root and forces f_i at the other handles, the force f on the root and the accelerations
 a_i of the other handles are

@@ -13,6 +13,7 @@ from legged.checked import checked
 from legged.compiler import Kernel, compile
 from legged.dynamics.kinematics import point_accelerations, point_jacobian, point_positions
 from legged.errors import DefinitionError, ReachError, ShapeError
+from legged.robot.configuration import refuse_ball_quaternions
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -38,7 +39,7 @@ class FootKinematics:
     def __init__(
         self, robot: Robot, points: Sequence[str], hold: Sequence[str] = (), at: Mapping[str, Array] | None = None
     ):
-        check_joints(robot)
+        refuse_ball_quaternions(robot)
         self.robot = robot
         self.names = tuple(points)
         contacts = [robot.contact(name) for name in self.names]
@@ -185,12 +186,3 @@ def _solve_exactly(J: Array, desired: Array) -> Array:
             f"no joint rates or accelerations give the desired motion of the feet: residual {residual:.3g} m/s (m/s^2)"
         )
     return step
-
-
-def check_joints(robot: Robot) -> None:
-    """Raise DefinitionError for a robot with quaternion ball joints."""
-    if robot.nq - robot.base.nq != robot.nj:
-        raise DefinitionError(
-            f"robot {robot.name!r} has quaternion ball joints; gaits and controllers need one coordinate per degree "
-            f"of freedom, so define these joints with an Euler sequence"
-        )

@@ -103,16 +103,16 @@ def _searched_home(robot: Robot, hip_height: float | None, nearest: bool) -> Hom
     hips = [hip_height or (_LEG if leg.swings_sideways else bend) * leg.length for leg in legs]
     depths = [min(part * hip - float(leg.hip[2]) for leg, hip in zip(legs, hips, strict=True)) for part in _HEIGHTS]
     inside, within = PostureSearch(robot, legs), None
-    found, first = _first_home(inside, depths[:1])
-    if found is None and hip_height is not None:  # a given height counts more than the distance from the limits
+    home, first = _first_home(inside, depths[:1])
+    if home is None and hip_height is not None:  # a given height counts more than the distance from the limits
         within, first = _first_home(PostureSearch(robot, legs, *joint_limits(robot)), depths[:1])
-    if found or within:
-        return found or within  # type: ignore[return-value]
-    found, _ = _first_home(inside, depths[1:])
-    if found and (nearest or hip_height is None):
-        return found
-    if found:
-        possible = found.base_height + min(float(leg.hip[2]) for leg in legs)
+    if home or within:
+        return home or within  # type: ignore[return-value]
+    home, _ = _first_home(inside, depths[1:])
+    if home and (nearest or hip_height is None):
+        return home
+    if home:
+        possible = home.base_height + min(float(leg.hip[2]) for leg in legs)
         advice = f"hip_height={possible:.3g} is possible, as is home_of(robot, hip_height, nearest=True)"
     else:
         advice = (

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler import jacobian, where
+from legged.robot.base import FloatingBase
 from legged.robot.configuration import difference, integrate
 from legged.robot.robot import Robot
 from legged.simulation.loop.chart import chart_rate
@@ -51,7 +52,7 @@ def move(robot: Robot, q: Array, dq: Array) -> Array:
     Args:
         robot: The robot. q: Configuration, (nq,). dq: Velocity times duration, (nv,), [rad] and [m], base axes.
     """
-    if robot.base.kind != "floating":
+    if not isinstance(robot.base, FloatingBase):
         return integrate(robot, q, dq)
     phi, d = dq[:3], dq[3:6]
     square = phi @ phi

@@ -146,6 +146,8 @@ def memory_after(
 ) -> tuple[Any, ...]:
     """Return the `ContactMemory` of a contact after a step, and the work of its impulse in the step.
 
+    It takes and returns arrays alone, as a kernel of scenes in parts needs them (`legged.simulation.scene_steps`).
+
     Args:
         t: Time in the middle of the step, [s]. h: The step, [s].
         frame: Rows n, t1, t2 of the contact frame, (3, 3), dimensionless, world axes.

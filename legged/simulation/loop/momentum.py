@@ -27,7 +27,7 @@ from legged.compiler.ir import items
 from legged.contact.scene import ContactGeometry, Scene
 from legged.dynamics.kinematics import Motion, motion
 from legged.dynamics.modules import transforms
-from legged.robot.base import EulerBase, FixedBase
+from legged.robot.base import EulerBase, FixedBase, PlanarBase
 from legged.robot.joint import Free, Planar
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, is_zero, join, solve_symmetric
@@ -162,7 +162,7 @@ class FreePart:
         """Return the configuration, (nq,), with the part moved by a shift, (3,), [m], world axes."""
         base, moved = self.robot.base, list(q)
         if self.carriers == (0,):
-            axes = (0, 2) if base.kind == "planar" else (0, 1, 2)  # of the positions, which come last
+            axes = (0, 2) if isinstance(base, PlanarBase) else (0, 1, 2)  # of the positions, which come last
             for entry, axis in zip(range(base.nq - len(axes), base.nq), axes, strict=True):
                 moved[entry] = moved[entry] + shift[axis]
         for body in (self.robot.bodies[k] for k in self.carriers if k and self.robot.bodies[k].kind == "prismatic"):

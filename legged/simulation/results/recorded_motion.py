@@ -57,8 +57,20 @@ def fields_of_motion(
     tau = np.full((count, robot.nv), np.nan) if tau is None else _samples("tau", tau, count, robot.nv)
     rotation, position, kinetic, potential = compile_function(_base_and_energies, robot)(q, v)
     none, nothing, unknown = np.zeros((count, 0, 3)), np.zeros((count, 0)), np.full(count, np.nan)
-    touched, residual = np.zeros(0), np.zeros(count)
-    contacts = (), (), (), none, none, none, nothing, touched, touched, residual, residual, nothing
+    contacts = ContactRecord(
+        names=(),
+        on=(),
+        against=(),
+        points=none,
+        forces=none,
+        impulse=none,
+        peak=nothing,
+        first_touch=np.zeros(0),
+        last_touch=np.zeros(0),
+        residual=np.zeros(count),
+        worst_residual=np.zeros(count),
+        memory=nothing,
+    )
     return {
         "robot": robot.name,
         "backend": BACKEND,
@@ -73,7 +85,7 @@ def fields_of_motion(
         "memory": nothing,
         "base": BaseRecord(position, rotation),
         "joints": JointRecord.of(robot, nothing),
-        "contacts": ContactRecord(*contacts),
+        "contacts": contacts,
         "energy": EnergyRecord(kinetic, potential, *(unknown.copy() for _ in range(4))),
         "bodies": BodyRecord((), np.zeros((count, 0, 7)), np.zeros((count, 0, 6))),
         "picture": Picture(robot, q, ground, (), np.zeros((count, 0, 7))),

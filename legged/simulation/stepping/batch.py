@@ -68,7 +68,8 @@ class RolloutBatch:
         closed: The robot with its closed kinematic loops, if it has any.
         element: Type of the numbers with which time steps are computed.
         time_constant: Time constant of the stabilization of closed loops, [s].
-        is_run: Whether this is the one member of a run, whose controller is not copied: a user may read its attributes.
+        is_run: Whether this is the one member of a run: its q and v come from `initial_state`, and its controller is
+            not copied, since a user may read its attributes.
 
     Raises:
         DefinitionError: Parameters of a robot with closed loops vary.
@@ -190,6 +191,9 @@ class RolloutBatch:
             )
 
     def _state(self, i: int) -> tuple[Array, Array]:
+        """Return the initial configuration, (nq,), and velocity, (nv,), of member i."""
+        if self.is_run:
+            return self.q, self.v
         setup, (q, v) = self.sweep.member(i), (x[i] if np.ndim(x) == 2 else x for x in (self.q, self.v))
         return initial_state(self.closed or setup.robot, setup.controller, q, v)
 

@@ -27,8 +27,8 @@ def square_root(x, scale, *, most=60):
         goes_on = (np.abs(y - s[0]) > 1e-6 * y) & positive
         return np.stack([y, s[1] + 1.0, s[2] + TABLE(s[1]), where(goes_on, 1.0, 0.0)])
 
-    found = repeat_while(step, np.stack([x, 0.0 * x, 0.0 * x, where(positive, 1.0, 0.0)]), most)
-    return scale * found[0] + found[2], found[1]
+    result = repeat_while(step, np.stack([x, 0.0 * x, 0.0 * x, where(positive, 1.0, 0.0)]), most)
+    return scale * result[0] + result[2], result[1]
 
 
 def twice(x, scale):

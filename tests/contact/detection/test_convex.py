@@ -60,7 +60,7 @@ def coal_distance(one, other, R, d):
     return coal.distance(one, places[0], other, places[1], request, coal.DistanceResult())
 
 
-@pytest.mark.skipif(coal is None, reason="coal is not installed")
+@pytest.mark.skipif(coal is None, reason="coal, of the extra test, is not installed")
 @pytest.mark.parametrize("kinds", PAIRS, ids=lambda pair: "-".join(kind.__name__ for kind in pair))
 def test_distances_equal_those_of_coal(kinds):
     """At contact the difference is coal's error; the gap of shapes apart is a separation, which the distance exceeds by

@@ -23,7 +23,7 @@ from legged.ground import HeightMap, Stairs
 coal: Any = import_module("coal") if find_spec("coal") else None  # a part of pin, which not every system has
 
 
-needs_coal = pytest.mark.skipif(coal is None, reason="coal is not installed")
+needs_coal = pytest.mark.skipif(coal is None, reason="coal, of the extra test, is not installed")
 
 
 def coal_distance(shape, R, d, other):

@@ -22,7 +22,7 @@ def slow(*values):
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
-pytestmark = pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+pytestmark = pytest.mark.skipif(not FILES, reason="example_robot_data, of the extra test, is not installed")
 
 
 def loaded(word: str) -> legged.Robot:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::legged.errors.FileWarning")
 def named(name: str):
     chosen = walkers([name])
     if not chosen:
-        pytest.skip(f"the package with the file of {name} is not installed")
+        pytest.skip(f"the package with the file of {name}, of the extra test, is not installed")
     return chosen[0]
 
 
@@ -69,8 +69,8 @@ def test_a_trot_stands_control_at_50_to_1000_hz():
 
 @pytest.mark.slow
 def test_a_trot_climbs_and_descends_known_stairs_of_a_third_of_its_height():
-    found = check([x for x in trials(4, ["stairs"]) if abs(x.rise) == 0.33])
-    assert len(found) == 8
+    results = check([x for x in trials(4, ["stairs"]) if abs(x.rise) == 0.33])
+    assert len(results) == 8
 
 
 @pytest.mark.slow
@@ -105,8 +105,8 @@ def test_a_trot_crosses_known_waves_and_stepping_stones(row):
 
 @pytest.mark.slow
 def test_a_trot_survives_pushes_that_change_its_velocity_by_1_meter_per_second():
-    found = check([x for x in trials(4, ["pushes"]) if x.push > 0.5])
-    assert len(found) == 32
+    results = check([x for x in trials(4, ["pushes"]) if x.push > 0.5])
+    assert len(results) == 32
 
 
 @pytest.mark.slow

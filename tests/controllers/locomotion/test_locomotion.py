@@ -30,7 +30,7 @@ FILES = all_urdfs()
 STEP = legged.TimeStepping(2e-3)
 KNEES_BEYOND = ("/g1_29dof_rev_1_0", "/solo12")
 """Files with knees that bend beyond a straight leg."""
-needs_files = pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+needs_files = pytest.mark.skipif(not FILES, reason="example_robot_data, of the extra test, is not installed")
 
 
 @cache
@@ -140,8 +140,8 @@ def test_a_foot_late_in_its_swing_moves_to_higher_places_on_its_tread_alone():
         higher = [place + np.array([0.0, 0.0, rise * law.height]) for place in places]
         last = law.memory(memory)._replace(footsteps=places)
         plane, ahead = plane_of(places, law.height), np.array([1.0, 0.0])
-        found, _ = law.feet_plan.swings(state, higher, places, last, plane, last.rises, ahead)
-        assert ((np.array(found)[:, 2] > 0.0) == moves).all()
+        targets, _ = law.feet_plan.swings(state, higher, places, last, plane, last.rises, ahead)
+        assert ((np.array(targets)[:, 2] > 0.0) == moves).all()
 
 
 @needs_files

@@ -14,7 +14,7 @@ def walk_in_mujoco(name, speed, degrees, until):
 
     chosen = walkers([name])
     if not chosen:
-        pytest.skip("example-robot-data is not installed")
+        pytest.skip("example_robot_data, of the extra test, is not installed")
     return walk(chosen[0], (speed, 0.0, 0.0), float(np.radians(degrees)), until)
 
 

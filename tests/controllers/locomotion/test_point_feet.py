@@ -69,7 +69,7 @@ def test_a_robot_without_ankle_roll_and_hip_yaw_turns_in_place_and_walks_curves(
         assert (turned[-1] - turned[0]) / 2.0 == pytest.approx(rate * unit, abs=0.03 * unit)
 
 
-@pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+@pytest.mark.skipif(not FILES, reason="example_robot_data, of the extra test, is not installed")
 def test_a_robot_with_two_point_feet_steps_in_place_walks_and_recovers_from_a_push():
     robot, walk = legged.load(FILES["bolt/bolt"]), Locomotion("walk", None)
     state = walk.initial_state(robot)

@@ -125,7 +125,7 @@ def with_pyramids(problem: QuadraticProgram) -> QuadraticProgram:
     )  # fmt: skip
 
 
-@pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+@pytest.mark.skipif(not FILES, reason="example_robot_data, of the extra test, is not installed")
 @pytest.mark.parametrize(
     "word",
     ["go2/", *(pytest.param(word, marks=pytest.mark.slow) for word in ("anymal_c", "g1/g1_29", "talos_reduced"))],

@@ -153,13 +153,13 @@ def loaded(word):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+@pytest.mark.skipif(not FILES, reason="example_robot_data, of the extra test, is not installed")
 def test_go2_stands():
     check_standing(loaded("go2/"), inclined, -0.06, 0.04, 0.2, 0.5, 0.35)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+@pytest.mark.skipif(not FILES, reason="example_robot_data, of the extra test, is not installed")
 def test_g1_stands():
     robot = loaded("g1/g1_29dof_rev")
     check_standing(robot, lambda q: upright_on_slope(robot, q), -0.06, 0.03, 0.1, 0.2, 0.6)

@@ -209,7 +209,7 @@ def test_a_capsule_in_urdf_is_a_cylinder_and_two_spheres(tmp_path):
 def test_shapes_of_real_robots(name, kinds):
     urdfs = all_urdfs()
     if name not in urdfs:
-        pytest.skip("example-robot-data is not installed")
+        pytest.skip("example_robot_data, of the extra test, is not installed")
     robot = legged.load(urdfs[name], shapes=True)
     assert {type(shape).__name__ for link in robot.links for shape in link.shapes} == set(kinds.split())
 

@@ -156,7 +156,7 @@ def jumped(robot, gait, rise, speed=0.0, until=2.0):
 def test_a_robot_jumps_in_place_once_and_stands(name):
     """It reaches at least 0.6 of the commanded rise, is in the air, and comes to rest where it stood."""
     if name == "go2" and not FILES:
-        pytest.skip("example-robot-data is not installed")
+        pytest.skip("example_robot_data, of the extra test, is not installed")
     robot = robots.spatial_quadruped() if name == "spatial_quadruped" else legged.load(FILES["go2/go2"])
     heights, places, sim = jumped(robot, "trot", 0.1)
     assert 0.06 < heights.max() < 0.13
@@ -166,7 +166,7 @@ def test_a_robot_jumps_in_place_once_and_stands(name):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+@pytest.mark.skipif(not FILES, reason="example_robot_data, of the extra test, is not installed")
 def test_a_robot_that_jumps_forward_again_and_again_does_not_fall():
     """It lowers itself at rest: feet that the body leaves behind in this motion cannot push at its end."""
     robot = legged.load(FILES["a1/a1"])
@@ -181,7 +181,7 @@ def test_a_robot_that_jumps_forward_again_and_again_does_not_fall():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+@pytest.mark.skipif(not FILES, reason="example_robot_data, of the extra test, is not installed")
 def test_a_robot_jumps_forward_and_rolls_as_commanded():
     heights, places, sim = jumped(legged.load(FILES["go2/go2"]), "trot", 0.15, 0.8)
     assert heights.max() > 0.06 and places[-1, 0] > 0.3

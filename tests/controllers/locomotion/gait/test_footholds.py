@@ -53,8 +53,8 @@ def test_a_sole_finds_footholds_along_a_beam_that_is_narrower_than_its_length(tr
     place, middle = SPACING * np.array([40.0, 45.0]), SPACING * 39.5
     for angle, stays in ((0.0, True), (np.pi, True), (-0.1, True), (0.5 * np.pi, False), (-0.5 * np.pi, False)):
         heading = np.array([np.cos(angle), np.sin(angle)])
-        found, left = np.asarray(nearest(place, heading)), np.array([-heading[1], heading[0]])
-        corners = [found + a * sole[0] * heading + b * sole[1] * left for a in (-1, 1) for b in (-1, 1)]
+        foothold, left = np.asarray(nearest(place, heading)), np.array([-heading[1], heading[0]])
+        corners = [foothold + a * sole[0] * heading + b * sole[1] * left for a in (-1, 1) for b in (-1, 1)]
         assert all(abs(y - middle) < SPACING * 6.5 for _, y in corners) == stays
 
 

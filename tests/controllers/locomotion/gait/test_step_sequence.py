@@ -75,9 +75,9 @@ def test_steps_keep_off_a_gap_and_the_plan_of_the_step_before_decides_on_which_s
     steps = sequence(0.95)  # shortly before the touchdown of foot 0, when its landing place cannot change far
     for shift, x in ((-0.16, 0.14), (0.12, 0.42)):
         planned = np.array([[shift, 0.0], [0.0, 0.0]])
-        found = chosen(steps, foothold, planned, last=PLACES + planned, progress=0.9)
-        assert found[0] == pytest.approx([x, 0.12])
-        assert found[1, 0] <= 0.14 or found[1, 0] >= 0.42
+        places = chosen(steps, foothold, planned, last=PLACES + planned, progress=0.9)
+        assert places[0] == pytest.approx([x, 0.12])
+        assert places[1, 0] <= 0.14 or places[1, 0] >= 0.42
 
 
 def test_successive_feet_do_not_cross():
@@ -86,8 +86,8 @@ def test_successive_feet_do_not_cross():
     def foothold(place):
         return np.array([place[0], -0.16 if place[1] < 0.15 else 0.5])
 
-    found = chosen(sequence(0.7), foothold)
-    assert found[0, 1] == pytest.approx(0.5)
+    places = chosen(sequence(0.7), foothold)
+    assert places[0, 1] == pytest.approx(0.5)
 
 
 def test_the_displacement_of_a_step_is_planned_one_step_before_and_stays_in_its_swing():

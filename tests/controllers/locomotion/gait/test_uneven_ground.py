@@ -11,7 +11,7 @@ from controllers.locomotion.gait.uneven_ground import adapted_swing, is_obstacle
 from legged.ground import Stairs
 
 FILES = all_urdfs()
-needs_files = pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+needs_files = pytest.mark.skipif(not FILES, reason="example_robot_data, of the extra test, is not installed")
 
 
 @pytest.mark.parametrize("friction", [0.3, 0.6, 0.75])
@@ -31,10 +31,10 @@ def test_a_foot_at_an_obstacle_rises_and_one_over_low_ground_moves_down_while_it
     climb, lift, heights = 0.0301, 0.0, []
     while climb > 0.0:
         before = climb + lift
-        found, climb, lift = adapted_swing(path, 1.0, climb, lift, 0.0, True, speed, dt)
+        adapted, climb, lift = adapted_swing(path, 1.0, climb, lift, 0.0, True, speed, dt)
         assert climb + lift == pytest.approx(before, abs=1e-15)
-        assert found.velocity[:2] == pytest.approx([0.0, 0.0]) and not found.acceleration.any()
-        heights.append(found.position[2])
+        assert adapted.velocity[:2] == pytest.approx([0.0, 0.0]) and not adapted.acceleration.any()
+        heights.append(adapted.position[2])
     assert heights[-1] == pytest.approx(path.position[2] + 0.0301)
     assert np.diff([path.position[2], *heights])[:-1] == pytest.approx(np.full(len(heights) - 1, speed * dt))
     later, climb, lift = adapted_swing(path, 1.0, 0.0, lift, 0.0, False, speed, dt)

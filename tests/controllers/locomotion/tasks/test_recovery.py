@@ -12,6 +12,7 @@ from legged.environments.tasks.standing_up import with_body_contacts
 from legged.errors import DefinitionError
 from legged.rotations import axis_quaternion
 
+QUICK = "test_recovery_of_another_law_is_refused"
 GO2 = all_urdfs().get("go2/go2")
 STEP = legged.TimeStepping(2e-3)
 
@@ -26,7 +27,7 @@ def poses(robot, law, rotations):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(GO2 is None, reason="example-robot-data is not installed")
+@pytest.mark.skipif(GO2 is None, reason="example_robot_data, of the extra test, is not installed")
 def test_a_robot_that_lies_on_its_back_or_a_side_stands_up_and_walks_on():
     robot = with_body_contacts(legged.load(GO2))
     law = controllers.Recovery(controllers.Locomotion("trot", controllers.Command(vx=0.3)))
@@ -88,7 +89,7 @@ def test_recovery_of_another_law_is_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(GO2 is None, reason="example-robot-data is not installed")
+@pytest.mark.skipif(GO2 is None, reason="example_robot_data, of the extra test, is not installed")
 def test_a_robot_lies_down_stands_up_sits_down_and_stands_as_asked():
     robot = with_body_contacts(legged.load(GO2))
 
