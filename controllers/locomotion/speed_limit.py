@@ -6,7 +6,10 @@ which a motor gives all torque that it has at its speed, the inclination of the 
 sinks, and that by which its speed stays behind the command. Each is relative to the value at which robots are at their
 limit, and the load s of the robot is the largest of them. The speed limit u has the rate
 
-    du/dt = 0.05 g (1 - s) / 0.5,    between -0.05 g and 0.05 g.
+    du/dt = a (1 - s) / 0.5,    between -0.05 g and a.
+
+The acceleration a is 0.05 g. It is up to 0.15 g at speeds up to 0.8 sqrt(g h), with a transition until 1.3 sqrt(g h),
+as long as no motor is at its limit: motors of a robot that is near its largest speed are at theirs before.
 
 Thus the robot accelerates less near its limit, stays at the speed at which its load is 1, and slows down above.
 """
@@ -34,6 +37,9 @@ _RISE, _FALL, _MEAN = 0.3, 3.0, 3.0
 """Time constants, [sqrt(h / g)]: of the first three loads when they rise and when they fall, and of the last load."""
 _GROWTH = 0.05  # [g], largest change of the speed limit
 _WIDTH = 0.5  # difference of the load from 1 at which the limit changes at this rate
+_GROWTH_IF_SLOW = 0.15  # [g], the same of an increase at low speeds
+_SLOW, _FAST = 0.8, 1.3  # [sqrt(g h)], largest speed with this increase, and least one with the other
+_SPARE = 0.09  # share of time with a motor at its limit at which the limit increases at the lower rate
 _MARGIN = 0.1  # [sqrt(g h)], largest distance of the limit above the present speed
 _HELD = 0.9  # load from which on the limit counts as reached
 
@@ -82,7 +88,10 @@ class SpeedLimit(NamedTuple):
         shares = np.stack([*(np.minimum(1.0, dt / (x * time)) for x in rises), np.minimum(1.0, dt / (_MEAN * time))])
         filtered = self.loads + shares * (loads - self.loads)
         load = np.maximum(np.maximum(filtered[0], filtered[1]), np.maximum(filtered[2], filtered[3]))
-        rate = _GROWTH * gravity * np.minimum(np.maximum((1.0 - load) / _WIDTH, -1.0), 1.0)
+        slow = np.minimum(np.maximum((_FAST - self.most / unit) / (_FAST - _SLOW), 0.0), 1.0)
+        slow = slow * np.maximum(1.0 - filtered[3] * _SATURATED / _SPARE, 0.0)
+        growth = where(load < 1.0, _GROWTH + (_GROWTH_IF_SLOW - _GROWTH) * slow, _GROWTH)
+        rate = growth * gravity * np.minimum(np.maximum((1.0 - load) / _WIDTH, -1.0), 1.0)
         most = np.maximum(np.minimum(self.most + dt * rate, last + _MARGIN * unit), free)
         held = where(wanted > most, where(load > _HELD, 1.0, self.held), 0.0)
         return SpeedLimit(filtered, most, held)

@@ -32,8 +32,14 @@ def advanced(before, load, wanted=2.0, last=1.0, free=0.3, steps=1):
 
 
 def test_the_limit_rises_without_load_stays_at_the_load_one_and_falls_above():
-    rates = [(advanced(limit(load), load).most - UNIT) / (DT * GRAVITY) for load in (0.0, 0.5, 0.75, 1.0, 1.25, 3.0)]
-    assert rates == pytest.approx([0.05, 0.05, 0.025, 0.0, -0.025, -0.05], abs=1e-12)  # [g]
+    def rate(load, most=1.3):
+        return (advanced(limit(load, most), load, last=2.0).most - most * UNIT) / (DT * GRAVITY)  # [g]
+
+    rates = [rate(load) for load in (0.0, 0.5, 0.75, 1.0, 1.25, 3.0)]
+    assert rates == pytest.approx([0.05, 0.05, 0.025, 0.0, -0.025, -0.05], abs=1e-12)
+    assert [rate(0.0, most) for most in (0.5, 0.8, 1.05, 1.3)] == pytest.approx([0.15, 0.15, 0.1, 0.05], abs=1e-12)
+    assert rate(0.15, 0.5) == pytest.approx(0.05, abs=1e-12)  # a motor at its limit for 0.09 of the time
+    assert rate(3.0, 0.5) == pytest.approx(-0.05, abs=1e-12)
 
 
 def test_the_limit_stays_near_the_present_speed_and_above_the_free_speed():
