@@ -81,6 +81,21 @@ class StepPlanner:
             wanted = _TILT * plane_of(points, self.height).slope
         return GroundPlane(fit.point, slope + share * (wanted - slope))
 
+    def rise(self, plane: GroundPlane, forward: Array) -> Any:
+        """Return how much higher than in the posture the base is, [m].
+
+        On ground that rises ahead the ankles of a robot with two feet bend more. `MotionPlanner.rises` are the slope
+        from which on the base is higher, [rad], the rise per slope, [m/rad], and the largest rise, [m].
+
+        Args:
+            plane: As from `plane`. forward: Unit vector of the heading, (2,), dimensionless, world axes.
+        """
+        begin, rate, most = self.planner.rises
+        if not most:
+            return 0.0
+        slope = (plane.slope @ forward) / (_TILT if self.sees_on_two else 1.0)
+        return np.minimum(np.maximum(rate * (slope - begin), 0.0), most)
+
     def sequence(self, state: GaitState, heading: Array) -> StepSequence | None:
         """Return the next two steps of a robot with two soles that knows the terrain, None for all others.
 
@@ -155,7 +170,7 @@ class StepPlanner:
 
         first, progress = sequence.order[:, None], sequence.order @ np.stack(state.swing_progress)
         level = np.array(landings.undisturbed)
-        desired = level + first * sequence.beyond(np.array(landings.places) - level, np.array(self.sole))
+        desired = level + first * (np.array(landings.places) - level)
         places = sequence.chosen(
             foothold,
             desired,

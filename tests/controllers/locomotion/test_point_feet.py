@@ -9,7 +9,7 @@ from oracles.urdfs import all_urdfs
 import legged
 import robots
 from controllers import Command, Locomotion
-from controllers.locomotion.fitting import carrying_places
+from controllers.locomotion.gait.feet import carrying_places, held_places
 
 FILES = all_urdfs()
 
