@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -134,7 +134,8 @@ class StepPlanner:
         if sequence is not None:  # the law of level ground applies to the motion without the planned displacements
             xi = xi - sequence.response(memory.planned, memory.displacement).divergence
             undisplaced = feet - np.concatenate([memory.planned[0], np.zeros((len(feet), 1))], axis=1)
-        landings = self.steps.landing(state, undisplaced, xi, heading, command[:2], command[2])
+        steps = self.steps if sequence is None else replace(self.steps, soles=(0.0, 0.0))  # `beyond` counts on soles
+        landings = steps.landing(state, undisplaced, xi, heading, command[:2], command[2])
         moved, places = np.zeros(2), []
         if any(self.steps.narrow):
             error = rotation_error(R @ desired_rotation(turn, command, plane).T) + body.lean
@@ -170,7 +171,7 @@ class StepPlanner:
 
         first, progress = sequence.order[:, None], sequence.order @ np.stack(state.swing_progress)
         level = np.array(landings.undisturbed)
-        desired = level + first * (np.array(landings.places) - level)
+        desired = level + first * sequence.beyond(np.array(landings.places) - level, np.array(self.sole))
         places = sequence.chosen(
             foothold,
             desired,

@@ -165,6 +165,20 @@ class StepSequence(NamedTuple):
         ahead = is_first * last[1] + (1.0 - is_first) * bounded
         return np.stack([stands * last[0] + (1.0 - stands) * ahead, ahead])
 
+    def beyond(self, displacements: Array, extents: Array) -> Array:
+        """Return displacements of landing places that the center of pressure cannot replace, (n, 2), [m], world axes.
+
+        A deviation of the divergent component that grows until touchdown displaces a landing place, as far as the
+        center of pressure under the sole cannot remove it before.
+
+        Args:
+            displacements: (n, 2), [m], world axes.
+            extents: Half of the length and of the width of a sole, (2,), [m], heading axes.
+        """
+        most = _REACH * extents * (np.exp(self.omega * self.times[1]) - 1.0)
+        along = np.stack([self.axes @ x for x in displacements])
+        return (along - np.minimum(np.maximum(along, -most), most)) @ self.axes
+
     def chosen(
         self,
         foothold: Callable[[Array], Array],
