@@ -89,8 +89,9 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     inertia, legs = _inertia(robot, q), _leg_inertias(robot, q, feet)
     limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
     rises = _rises_uphill(robot, home, q)
+    closely = any(narrow) or any(len(foot.turns) < 3 for foot in feet)
     planner = MotionPlanner(
-        robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits, rises, any(narrow)
+        robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits, rises, closely
     )
     return home, planner, steps, possible, _fastest(robot, q, feet, places, height, limits.speed)
 

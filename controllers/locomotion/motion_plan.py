@@ -43,7 +43,7 @@ _VELOCITY_ON_SOLES = 0.1  # the same on flat feet, beyond whose soles the center
 _JUMP_STIFFNESS = 9.0  # factor of the weights of the vertical motion in the push of a jump
 _FOOT = 6.0  # [sqrt(g / h)], natural frequency of swinging feet
 _FLAT_FOOT = 0.05  # weight of a flat foot in a swing; at 1 a leg that is stretched at its lift-off turns the base
-_QUICK_FOOT = 0.2  # the same at lift-off for legs that step quickly, see `path_weights`
+_CLOSE_FOOT = 0.2  # the same at lift-off for feet that follow their paths closely, see `path_weights`
 _LIFTED = 0.1  # share of this weight for the orientation at lift-off, of an ankle near its range; it is 1 at touchdown
 _LATE_FOOT = 1.0  # weight of the downward motion of a foot that is to stand
 _POSTURE = 3.0  # [sqrt(g / h)], natural frequency of joints that no other task determines
@@ -69,7 +69,7 @@ class MotionPlanner:
         base_height: Of the base origin over the ground in the posture, [m].
         gravity: Magnitude, [m/s^2]. limits: Limits of the joints.
         rises: As in `StepPlanner.rise`, (3,), [rad], [m/rad], [m].
-        steps_quickly: Whether the robot steps quickly and keeps upright by its steps, see `FootstepLaw.narrow`.
+        follows_closely: Whether flat feet follow their paths closely, see `path_weights`.
     """
 
     robot: Robot
@@ -82,7 +82,7 @@ class MotionPlanner:
     gravity: float
     limits: JointLimits
     rises: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    steps_quickly: bool = False
+    follows_closely: bool = False
 
     def __post_init__(self) -> None:
         if self.plans_average:
@@ -351,7 +351,7 @@ class MotionPlanner:
             tasks.append(link_orientation(model, 0, np.eye(3), angular))
         search = _SEARCH_ON_SOLES if self.on_soles else _SEARCH
         down = np.array([0.0, 0.0, -search * np.sqrt(self.gravity * self.height)])
-        gains, flat = (_FOOT**2 * w * w, 2 * _FOOT * w), _QUICK_FOOT if self.steps_quickly else _FLAT_FOOT
+        gains, flat = (_FOOT**2 * w * w, 2 * _FOOT * w), _CLOSE_FOOT if self.follows_closely else _FLAT_FOOT
         free = flat if self.balances_on_soles else 1.0
         rows = zip(
             self.feet, feet.carrying, feet.contact, feet.stance, feet.swings, feet.normals, feet.progress, strict=True
@@ -369,7 +369,7 @@ class MotionPlanner:
             along, upward = weight, weight
             if self.on_soles:
                 more = where(stands > 0.5, 0.0, 1.0 - free) * (1.0 - touches)
-                along, upward = (weight + more * x for x in path_weights(swing, progress, self.steps_quickly))
+                along, upward = (weight + more * x for x in path_weights(swing, progress, self.follows_closely))
             tracking = Tracking(velocity, acceleration, gains, np.stack([along, along, upward]))
             tasks.append(point_position(model, foot.link, carrying.center, position, tracking))
             if foot.is_flat:
