@@ -85,6 +85,8 @@ def _turns(robot: Robot, q: Array, link: int, place: Array, columns: tuple[int, 
 def held_places(places: Array, ankles: Sequence[JointAxis], levers: Array) -> Array:
     """Return the places nearest to given ones at which the torques of the ankle hold the weight, (m, 3), [m].
 
+    They are the given ones if the ankle holds the weight in their middle: a robot then stands and walks over it.
+
     A force through the axis of a joint needs no torque of it; the weight at a distance from it needs their product. No
     center of pressure beyond the largest distance can be held on one foot: GR1's ankles of 15 N m hold its weight
     within 35 mm of an axis that is 50 mm behind the middle of its sole.
@@ -96,8 +98,8 @@ def held_places(places: Array, ankles: Sequence[JointAxis], levers: Array) -> Ar
     for axis in ankles:
         across = np.array([-axis.direction[1], axis.direction[0], 0.0])  # torque of a vertical unit force per distance
         lever, square = levers[axis.column], across @ across
-        if square > 0.0 and np.isfinite(lever):
-            torques = (places - axis.origin) @ across
+        torques = (places - axis.origin) @ across
+        if square > 0.0 and abs(float(np.mean(torques))) > lever:
             places = places - np.outer(torques - np.clip(torques, -lever, lever), across / square)
     return places
 
