@@ -56,6 +56,12 @@ class StepPlanner:
         return float(length), float(width)
 
     @property
+    def reach(self) -> Array:
+        """Half of the length and of the width of the largest part of a sole that carries the robot, (2,), [m]."""
+        feet = [foot.offsets if len(foot.turns) == 3 else foot.outline for foot in self.planner.feet]
+        return np.max([np.abs(places[:, :2]).max(axis=0) for places in feet], axis=0)
+
+    @property
     def sees_on_two(self) -> bool:
         """Whether a robot with two feet knows the terrain."""
         return self.terrain is not None and len(self.planner.feet) == 2
@@ -171,7 +177,7 @@ class StepPlanner:
 
         first, progress = sequence.order[:, None], sequence.order @ np.stack(state.swing_progress)
         level = np.array(landings.undisturbed)
-        desired = level + first * sequence.beyond(np.array(landings.places) - level, np.array(self.sole))
+        desired = level + first * sequence.beyond(np.array(landings.places) - level, self.reach)
         places = sequence.chosen(
             foothold,
             desired,
@@ -179,7 +185,7 @@ class StepPlanner:
             feet[:, :2],
             memory.footsteps[:, :2],
             progress,
-            np.array(self.sole),
+            self.reach,
             self.height,
             _LONGEST * self.height,
         )
