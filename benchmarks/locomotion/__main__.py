@@ -2,9 +2,10 @@
 
     python -m benchmarks.locomotion [ROBOT ...] [--rows ROW ...] [--laws LAW ...] [--output FOLDER]
 
-It simulates the trials of all robots, and writes tables of successful trials and reached velocities as Markdown and all
-outcomes as JSON. All trials of a robot are members of a few rollouts, which are sweeps: those that a call has finished
-are in FOLDER/stores, and the next call does not simulate them again. A robot takes some minutes on two cores.
+It simulates the trials of all robots, prints and writes tables of successful trials, of reached velocities and of the
+trials that failed, with the reason, and writes all outcomes as JSON. All trials of a robot are members of a few
+rollouts, which are sweeps: those that a call has finished are in FOLDER/stores, and the next call does not simulate
+them again. A robot takes some minutes on two cores.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from benchmarks.locomotion.outcomes import (
     LAWS,
     OURS,
     Outcome,
+    failure_table,
     refused,
     success_table,
     swept,
@@ -130,6 +132,8 @@ def main() -> None:
         results += measure(walker, groups, options.laws, options.output / "stores")
         _write(results, options.output)
     tables = [success_table(results), velocity_table(results)] if results else []
+    if not all(x.succeeded for x in results):
+        tables.append(failure_table(results))
     for name, table_of in _TABLES.items():
         if name in options.rows:
             tables.append(table_of(measured))
@@ -140,7 +144,7 @@ def main() -> None:
 
 def _write(measured: list[Outcome], folder: Path) -> None:
     """Write the outcomes so far."""
-    tables = (success_table(measured), velocity_table(measured))
+    tables = (success_table(measured), velocity_table(measured), failure_table(measured))
     (folder / "locomotion.md").write_text("\n\n".join(table.markdown() for table in tables) + "\n")
     (folder / "locomotion.json").write_text(json.dumps([x.record() for x in measured], indent=1))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -190,6 +190,28 @@ def success_table(results: Sequence[Outcome]) -> Table:
         "of the contact law in a time step of all trials.",
     )
     return Table("Locomotion, successful trials", ("row", "law", *robots, "all"), tuple(lines), notes, left=2)
+
+
+def failure_table(results: Sequence[Outcome]) -> Table:
+    """Return the trials that failed, with their conditions and what happened."""
+    lines = []
+    for x in results:
+        if not x.succeeded:
+            unit, trial = np.array(x.unit), x.trial
+            different = {
+                field.name: getattr(trial, field.name)
+                for field in fields(trial)
+                if field.name not in ("row", "command") and getattr(trial, field.name) != field.default
+            }
+            conditions = ", ".join(f"{k} {v:.3g}" if isinstance(v, float) else f"{k} {v}" for k, v in different.items())
+            reached = f"reaches {_numbers(unit * x.reached)}"
+            what = reached if x.survived else f"falls at {x.fallen_at:.1f} s" if x.fallen_at > 0.0 else "is refused"
+            lines.append((x.robot, x.law, trial.row, _numbers(unit * trial.command), conditions, what))
+    notes = (
+        "Velocity forward and to the left, m/s, and yaw rate, rad/s. Conditions: as in `benchmarks.locomotion.trials`.",
+    )
+    heads = ("robot", "law", "row", "commanded", "conditions", "outcome")
+    return Table("Locomotion, failed trials", heads, tuple(lines), notes, left=len(heads))
 
 
 def velocity_table(results: Sequence[Outcome]) -> Table:

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from controllers.locomotion.gait.feet import MOVES, feet_of, sole_extents
 from controllers.locomotion.gait.footsteps import FootstepLaw
 from controllers.locomotion.gait.schedule import foot_rows
 from controllers.locomotion.gait.swing import POINT, SOLE
@@ -24,12 +25,14 @@ from legged.spatial import Array
 _BIPED_HIPS, _SLOW_HIPS = 0.82, 0.87
 """Heights of the hips of standing robots with two legs, and with two legs with slow joints, relative to their length. A
 leg that is almost straight moves its foot with slower joints; fast ones reach further from lower hips."""
-_HIGHER_HIPS = 0.86, 0.9, 0.94
+_HIGHER_HIPS = 0.86, 0.9, 0.92, 0.94
 """Heights at which they stand if an ankle would be nearer than `_BENDS` to the end of its range."""
 _BENDS = 0.18
 """Least distance of the ankle, the third pitch joint, of a standing leg of two from the end of its range, [rad]."""
 _SLOW = 3.0
 """Largest speed of a pitch joint, [sqrt(g / h)] with the length h of the leg, below which it is slow."""
+_UPRIGHT_HIPS = 0.94
+"""Largest height of the hips on ground that rises ahead, where the ankle bends by the slope more, of their length."""
 _BEND = 0.2
 """Least bend of a knee, [rad], at which the leg has 0.995 of its length."""
 _ACCELERATION = 60.0
@@ -42,10 +45,6 @@ _LEAST_DUTY, LEAST_DUTY_ON_TWO = 0.37, 0.52
 """Least duty factors of fast gaits."""
 _LOADED = 0.55
 """Largest share of a joint's torque that the mean force of a stance takes in the standing posture, in fast gaits."""
-_TURNS = 0.05
-"""Least rotation of a foot at a fixed place per joint velocity, dimensionless, with which a leg turns it."""
-_LEVEL = 0.5
-"""Least share of a rotation about a horizontal axis that the joints make, with which a leg keeps a sole level."""
 _NARROW = 0.02
 """Extent of a foot in a direction below which it gives no moment, relative to the height of the center of mass."""
 _HEAVY = 0.3
@@ -57,10 +56,6 @@ this ratio."""
 QUICK = 0.72
 """Period of a named gait on such feet, relative to that with soles. Deviations of the divergent component grow by
 exp(omega t) until the next touchdown, since the center of pressure does not correct them."""
-_SAME = 0.2
-"""Distance of places of a sole, relative to its size, below which they are one."""
-MOVES = 1e-3
-"""Velocity of a foot per joint velocity, relative to the largest, below which a leg does not move it in a direction."""
 
 
 def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, FootstepLaw, Array, Array]:
@@ -81,8 +76,8 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
     mass = center_of_mass(robot, q)
     height = float(mass[2])
-    feet, places = _feet(robot, home, q)
-    stances = places[:, :2] - mass[:2]
+    feet, places = feet_of(robot, home, q)
+    stances = places[:, :2] - mass[:2] + np.mean([foot.outline.mean(axis=0) for foot in feet], axis=0)[:2]
     narrow = _narrow(robot, home, feet, height)
     if narrow[1]:
         stances[:, 1] = np.clip(stances[:, 1], -_BESIDE * height, _BESIDE * height)
@@ -90,10 +85,16 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     neighbors = tuple(rows.index((row, 1 - side)) if (row, 1 - side) in rows else None for row, side in rows)
     hips, lengths = np.array([leg.hip for leg in home.legs]), np.array([leg.length for leg in home.legs])
     possible = _possible_velocities(robot, q, feet, places, height)
-    steps = FootstepLaw(stances, hips, lengths, neighbors, float(np.sqrt(gravity / height)), narrow)
+    steps = FootstepLaw(
+        stances, hips, lengths, neighbors, float(np.sqrt(gravity / height)), narrow, sole_extents(feet, height)
+    )
     inertia, legs = _inertia(robot, q), _leg_inertias(robot, q, feet)
     limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
-    planner = MotionPlanner(robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits)
+    rises = _rises_uphill(robot, home, q)
+    closely = any(narrow) or any(len(foot.turns) < 3 for foot in feet)
+    planner = MotionPlanner(
+        robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits, rises, closely
+    )
     return home, planner, steps, possible, _fastest(robot, q, feet, places, height, limits.speed)
 
 
@@ -155,6 +156,35 @@ def _ankle_margin(robot: Robot, home: Home) -> float:
     return float(np.minimum(home.angles - limits.lower, limits.upper - home.angles)[columns].min(initial=np.inf))
 
 
+def _rises_uphill(robot: Robot, home: Home, q: Array) -> tuple[float, float, float]:
+    """Return `MotionPlanner.rises`.
+
+    On ground that rises ahead, the ankle, the third pitch joint, is nearer to the end of its range by the slope. Over
+    feet at the same places it is further from it with higher hips.
+
+    Args:
+        robot: The robot. home: Its standing posture. q: Its configuration in this posture, (nq,).
+    """
+    none = 0.0, 0.0, 0.0
+    if len(home.legs) > 2 or any(len(leg.pitch_columns) < 3 for leg in home.legs):
+        return none
+    limits, length = JointLimits.of(robot), min(leg.length for leg in home.legs)
+    most = _UPRIGHT_HIPS * length - home.hip_height
+    if most <= 0.0:
+        return none
+    upright, (rotations, origins) = home_of(robot, home.hip_height + most, nearest=True), link_poses(robot, q)
+    margins = []
+    for leg in home.legs:
+        k = leg.pitch_columns[2]
+        axis = next(axis for axis in joint_axes(robot, leg.link, rotations, origins) if axis.column == k)
+        end, sign = (limits.lower[k], 1.0) if axis.direction[1] > 0.0 else (limits.upper[k], -1.0)
+        margins.append([sign * (x.angles[k] - end) for x in (home, upright)])
+    low, high = np.min(margins, axis=0)
+    if not np.isfinite(low) or high <= low:
+        return none
+    return float(low - _BENDS), float((upright.hip_height - home.hip_height) / (high - low)), most
+
+
 def has_slow_legs(robot: Robot, home: Home) -> bool:
     """Return whether a pitch joint of a leg has a largest speed below 3 sqrt(g / h), with the length h of a leg.
 
@@ -164,77 +194,6 @@ def has_slow_legs(robot: Robot, home: Home) -> bool:
     speeds = JointLimits.of(robot).speed[[column for leg in home.legs for column in leg.pitch_columns]]
     length = float(np.mean([leg.length for leg in home.legs]))
     return bool(speeds.min() < _SLOW * np.sqrt(np.linalg.norm(robot.gravity) / length))
-
-
-def _feet(robot: Robot, home: Home, q: Array) -> tuple[tuple[Foot, ...], Array]:
-    """Return the feet, and the places of their soles at q, (n, 3), [m], world axes."""
-    rotations, origins = link_poses(robot, q)
-    feet, places = [], []
-    for chain in home.legs:
-        own = [point for point in robot.contacts if point.name in chain.contacts]
-        points = np.array([origins[c.link] + rotations[c.link] @ c.position for c in own])
-        place, rotation = points.mean(axis=0), rotations[chain.link]
-        sole = rotation.T @ (place - origins[chain.link])
-        links = tuple(dict.fromkeys(c.link for c in own))
-        turns = _turns(robot, q, chain.link, sole, chain.columns)
-        offsets = carrying_places(points - place, turns)
-        carrying = tuple((c.link, c.position) for c in own)
-        if len(own) > 1 and len(turns) < 3:
-            carrying = tuple((chain.link, sole + rotation.T @ offset) for offset in offsets)
-        pivot, edge = _pivot(points - place, offsets, turns, origins[chain.link] - place)
-        foot = Foot(chain.link, sole, points - place, carrying, offsets, turns, rotation, chain.columns, links)
-        feet.append(replace(foot, pivot=pivot, edge=edge))
-        places.append(place)
-    return tuple(feet), np.array(places)
-
-
-def _turns(robot: Robot, q: Array, link: int, place: Array, columns: tuple[int, ...]) -> Array:
-    """Return axes about which a leg turns its foot at a fixed place, as `Foot.turns`, (r, 3).
-
-    Args:
-        robot: The robot. q: Standing posture, (nq,). link: Index of the foot.
-        place: The fixed point, (3,), [m], link axes. columns: Joints of the leg.
-    """
-    J = WholeBodyModel(robot, q, np.zeros(robot.nv)).point(link, place).J[:, [robot.base.nv + k for k in columns]]
-    _, sizes, rows = np.linalg.svd(J[3:])
-    free = rows[int(np.sum(sizes > MOVES * sizes[0])) :]
-    axes, sizes, _ = np.linalg.svd(J[:3] @ free.T, full_matrices=False)
-    return np.eye(3) if np.sum(sizes > _TURNS) == 3 else axes[:, sizes > _TURNS].T
-
-
-def carrying_places(outline: Array, turns: Array) -> Array:
-    """Return the places of a sole that carry the robot, (k, 3), [m], base axes, relative to its middle; see `Foot`.
-
-    Args:
-        outline: Contact points relative to the middle, (m, 3), [m], base axes. turns: As in `Foot`.
-    """
-    if len(turns) == 3:
-        return outline
-    level = turns.T @ turns  # the share of a rotation about each axis that the leg makes
-    values, vectors = np.linalg.eigh(level[:2, :2])
-    sides = [np.array([-y, x, 0.0]) for value, (x, y) in zip(values, vectors.T, strict=True) if value > _LEVEL]
-    kept = sum((np.outer(side, side) for side in sides), np.zeros((3, 3)))
-    places: list[Array] = []
-    for place in outline @ kept:
-        if all(np.linalg.norm(place - other) > _SAME * np.ptp(outline, axis=0).max() for other in places):
-            places.append(place)
-    return np.array(places)
-
-
-def _pivot(outline: Array, offsets: Array, turns: Array, ankle: Array) -> tuple[int | None, Array]:
-    """Return `Foot.pivot`, the end of the sole with the shorter lever of the ankle's torque, and `Foot.edge`.
-
-    Args:
-        outline: As in `Foot`. offsets: As in `Foot`. turns: As in `Foot`.
-        ankle: Last joint of the leg relative to the middle of the sole, (3,), [m], base axes.
-    """
-    if len(offsets) < 2 or len(turns) == 3 or np.linalg.norm(turns[:, 2]) > _LEVEL:
-        return None, np.zeros(3)
-    side = np.cross([0.0, 0.0, 1.0], offsets[0] - offsets[-1])
-    side = side / np.linalg.norm(side)
-    return int(np.argmin(np.linalg.norm((offsets - ankle)[:, :2], axis=1))), float(
-        np.max(np.abs(outline @ side))
-    ) * side
 
 
 def _narrow(robot: Robot, home: Home, feet: tuple[Foot, ...], height: float) -> tuple[bool, bool]:
@@ -267,7 +226,7 @@ def _limits(robot: Robot, home: Home, q: Array, acceleration: float) -> JointLim
     limits = JointLimits.of(robot, acceleration=acceleration)
     lower, upper = limits.lower.copy(), limits.upper.copy()
     rotations, origins = link_poses(robot, q)
-    for leg, foot in zip(home.legs, _feet(robot, home, q)[1], strict=True):
+    for leg, foot in zip(home.legs, feet_of(robot, home, q)[1], strict=True):
         if len(leg.pitch_columns) < 2:
             continue
         axes = {axis.column: axis for axis in joint_axes(robot, leg.link, rotations, origins)}

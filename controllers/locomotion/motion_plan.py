@@ -13,7 +13,7 @@ from controllers.locomotion.forces.predictive import Plan, predictive_control
 from controllers.locomotion.forces.rigid_body import Problem, suited_weights
 from controllers.locomotion.gait.footsteps import Sway
 from controllers.locomotion.gait.schedule import GaitState
-from controllers.locomotion.gait.swing import Swing
+from controllers.locomotion.gait.swing import Swing, path_weights
 from controllers.locomotion.motion import BodyReference, BodyState, FeetMotion, Foot, tangent_axes
 from controllers.locomotion.torques.tasks import (
     Task,
@@ -43,6 +43,7 @@ _VELOCITY_ON_SOLES = 0.1  # the same on flat feet, beyond whose soles the center
 _JUMP_STIFFNESS = 9.0  # factor of the weights of the vertical motion in the push of a jump
 _FOOT = 6.0  # [sqrt(g / h)], natural frequency of swinging feet
 _FLAT_FOOT = 0.05  # weight of a flat foot in a swing; at 1 a leg that is stretched at its lift-off turns the base
+_CLOSE_FOOT = 0.2  # the same at lift-off for feet that follow their paths closely, see `path_weights`
 _LIFTED = 0.1  # share of this weight for the orientation at lift-off, of an ankle near its range; it is 1 at touchdown
 _LATE_FOOT = 1.0  # weight of the downward motion of a foot that is to stand
 _POSTURE = 3.0  # [sqrt(g / h)], natural frequency of joints that no other task determines
@@ -59,16 +60,16 @@ class MotionPlanner:
     """Predictive and whole-body control of one robot.
 
     Attributes:
-        robot: The robot.
-        feet: Its feet.
+        robot: The robot. feet: Its feet.
         posture: Joint positions that no other task determines, (nj,), [rad] or [m].
         inertia: Of the standing robot about its center of mass, (3, 3), [kg m^2], base axes.
         leg_inertias: Angular momentum of the standing robot about its center of mass per velocity of each foot relative
             to the base, (n, 3, 3), [kg m], base axes.
         height: Of the center of mass over the ground, [m].
         base_height: Of the base origin over the ground in the posture, [m].
-        gravity: Magnitude, [m/s^2].
-        limits: Limits of the joints.
+        gravity: Magnitude, [m/s^2]. limits: Limits of the joints.
+        rises: As in `StepPlanner.rise`, (3,), [rad], [m/rad], [m].
+        follows_closely: Whether flat feet follow their paths closely, see `path_weights`.
     """
 
     robot: Robot
@@ -80,6 +81,8 @@ class MotionPlanner:
     base_height: float
     gravity: float
     limits: JointLimits
+    rises: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    follows_closely: bool = False
 
     def __post_init__(self) -> None:
         if self.plans_average:
@@ -170,9 +173,7 @@ class MotionPlanner:
         """Return the contact forces of the next steps and the acceleration of the body.
 
         Args:
-            body: The present motion.
-            reference: The desired motion.
-            state: State of the gait.
+            body: The present motion. reference: The desired motion. state: State of the gait.
             feet: Present and desired motion of the feet.
             friction: Coefficient of friction.
             guess: Costates of the last plan, (N, 6), [N/m, N], world axes.
@@ -288,8 +289,7 @@ class MotionPlanner:
         """Return the joint torques that follow the plan and move the feet.
 
         Args:
-            model: The robot at its present state.
-            plan: The plan.
+            model: The robot at its present state. plan: The plan.
             reference: The desired motion of the body.
             feet: Present and desired motion of the feet.
             friction: Coefficient of friction.
@@ -351,7 +351,8 @@ class MotionPlanner:
             tasks.append(link_orientation(model, 0, np.eye(3), angular))
         search = _SEARCH_ON_SOLES if self.on_soles else _SEARCH
         down = np.array([0.0, 0.0, -search * np.sqrt(self.gravity * self.height)])
-        gains, free = (_FOOT**2 * w * w, 2 * _FOOT * w), _FLAT_FOOT if self.balances_on_soles else 1.0
+        gains, flat = (_FOOT**2 * w * w, 2 * _FOOT * w), _CLOSE_FOOT if self.follows_closely else _FLAT_FOOT
+        free = flat if self.balances_on_soles else 1.0
         rows = zip(
             self.feet, feet.carrying, feet.contact, feet.stance, feet.swings, feet.normals, feet.progress, strict=True
         )
@@ -367,8 +368,8 @@ class MotionPlanner:
             acceleration = where(stands > 0.5, np.zeros(3), swing.acceleration)
             along, upward = weight, weight
             if self.on_soles:
-                more = where(stands > 0.5, 0.0, (1.0 - free) * swing.obstacle) * (1.0 - touches)
-                along, upward = weight + more * progress * progress, weight + more
+                more = where(stands > 0.5, 0.0, 1.0 - free) * (1.0 - touches)
+                along, upward = (weight + more * x for x in path_weights(swing, progress, self.follows_closely))
             tracking = Tracking(velocity, acceleration, gains, np.stack([along, along, upward]))
             tasks.append(point_position(model, foot.link, carrying.center, position, tracking))
             if foot.is_flat:

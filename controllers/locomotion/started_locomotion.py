@@ -251,7 +251,8 @@ class StartedLocomotion:
         swings, climbs, lifts = ground.adapted(state, swings, climbs, list(memory.lifts))
         over_base = mass[2] - origin[2] - plane.slope @ (mass - origin)[:2]
         rises_by = self.gaits.jump(np.maximum(jump, 0.0))._replace(elapsed=state.phase * state.period)
-        reference = body_reference(path, moving, plane, mass, self.planner.base_height + over_base, sway, rises_by)
+        height = self.planner.base_height + ground.rise(plane, body.heading[0]) + over_base
+        reference = body_reference(path, moving, plane, mass, height, sway, rises_by)
         planned, displacement, response = ground.displacements(sequence, state, footsteps, landings, memory)
         reference = reference._replace(response=response)
         normals = [ground.normal(place, body.heading[0], plane) for place in places]

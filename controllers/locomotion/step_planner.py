@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,12 @@ class StepPlanner:
         return float(length), float(width)
 
     @property
+    def reach(self) -> Array:
+        """Half of the length and of the width of the largest part of a sole that carries the robot, (2,), [m]."""
+        feet = [foot.offsets if len(foot.turns) == 3 else foot.outline for foot in self.planner.feet]
+        return np.max([np.abs(places[:, :2]).max(axis=0) for places in feet], axis=0)
+
+    @property
     def sees_on_two(self) -> bool:
         """Whether a robot with two feet knows the terrain."""
         return self.terrain is not None and len(self.planner.feet) == 2
@@ -80,6 +86,21 @@ class StepPlanner:
             points = [np.stack([x, y, self._ground_height(np.stack([x, y]), fit)]) for x, y in around]
             wanted = _TILT * plane_of(points, self.height).slope
         return GroundPlane(fit.point, slope + share * (wanted - slope))
+
+    def rise(self, plane: GroundPlane, forward: Array) -> Any:
+        """Return how much higher than in the posture the base is, [m].
+
+        On ground that rises ahead the ankles of a robot with two feet bend more. `MotionPlanner.rises` are the slope
+        from which on the base is higher, [rad], the rise per slope, [m/rad], and the largest rise, [m].
+
+        Args:
+            plane: As from `plane`. forward: Unit vector of the heading, (2,), dimensionless, world axes.
+        """
+        begin, rate, most = self.planner.rises
+        if not most:
+            return 0.0
+        slope = (plane.slope @ forward) / (_TILT if self.sees_on_two else 1.0)
+        return np.minimum(np.maximum(rate * (slope - begin), 0.0), most)
 
     def sequence(self, state: GaitState, heading: Array) -> StepSequence | None:
         """Return the next two steps of a robot with two soles that knows the terrain, None for all others.
@@ -119,7 +140,8 @@ class StepPlanner:
         if sequence is not None:  # the law of level ground applies to the motion without the planned displacements
             xi = xi - sequence.response(memory.planned, memory.displacement).divergence
             undisplaced = feet - np.concatenate([memory.planned[0], np.zeros((len(feet), 1))], axis=1)
-        landings = self.steps.landing(state, undisplaced, xi, heading, command[:2], command[2])
+        steps = self.steps if sequence is None else replace(self.steps, soles=(0.0, 0.0))  # `beyond` counts on soles
+        landings = steps.landing(state, undisplaced, xi, heading, command[:2], command[2])
         moved, places = np.zeros(2), []
         if any(self.steps.narrow):
             error = rotation_error(R @ desired_rotation(turn, command, plane).T) + body.lean
@@ -155,7 +177,7 @@ class StepPlanner:
 
         first, progress = sequence.order[:, None], sequence.order @ np.stack(state.swing_progress)
         level = np.array(landings.undisturbed)
-        desired = level + first * sequence.beyond(np.array(landings.places) - level, np.array(self.sole))
+        desired = level + first * sequence.beyond(np.array(landings.places) - level, self.reach)
         places = sequence.chosen(
             foothold,
             desired,
@@ -163,7 +185,7 @@ class StepPlanner:
             feet[:, :2],
             memory.footsteps[:, :2],
             progress,
-            np.array(self.sole),
+            self.reach,
             self.height,
             _LONGEST * self.height,
         )

@@ -33,6 +33,7 @@ from legged.spatial import Array, solve_symmetric, sum_of
 _SAMPLES = 20  # of a cycle, for the periodic motion of the divergent component
 _HARMONICS = 4  # of the sway
 _REACH = 0.6  # largest displacement of the center of pressure by control, relative to the extent of the support
+_SLOW, _FAST = 0.2, 0.35  # [omega length of a leg], speeds from which on steps count on it less, and not at all
 _STEP = 0.55  # of a leg's length: displacement of a landing place from which on touchdowns come earlier
 _CADENCE = 2.0  # largest cadence, relative to that of the schedule
 _EXTENSION = 0.97  # of a leg's length: its largest extension at touchdown and in the middle of the step
@@ -72,6 +73,8 @@ class FootstepLaw:
         narrow: Whether steps keep the body upright forward and to the side, (2,): a single foot gives no moment by its
             extent in this direction, or, to the side, legs are heavy. False for robots with more than two feet, of
             which several stand.
+        soles: Displacements forward and to the side of the center of pressure under a sole on which steps of a robot
+            with two feet count, (2,), [m], see `sole_extents`; zero for points and with more feet.
     """
 
     stances: Array
@@ -80,6 +83,7 @@ class FootstepLaw:
     neighbors: tuple[int | None, ...]
     omega: float
     narrow: tuple[bool, bool] = (False, False)
+    soles: tuple[float, float] = (0.0, 0.0)
 
     def nominal_divergence(self, state: GaitState, velocity: Array, yaw_rate: Any) -> Array:
         """Return the periodic divergent component of motion now, (2,), [m], heading axes.
@@ -146,7 +150,10 @@ class FootstepLaw:
         """Return the next landing places and the deviations of xi that they correct.
 
         The feet that stand define where a robot without deviation would be now; the deviation of xi from the periodic
-        motion there, as far as the center of pressure cannot remove it, grows by exp(omega t) until touchdown.
+        motion there, as far as the center of pressure cannot remove it, grows by exp(omega t) until touchdown. Between
+        feet that stand it moves along the line that joins them, and under a sole that carries a robot with two feet. If
+        a step also corrected what the center of pressure removes, it would be too long: the next deviation would have
+        the opposite sign, and steps would become wider and wider.
 
         Args:
             state: State of the gait.
@@ -175,10 +182,16 @@ class FootstepLaw:
         along = support.project(error)
         norm = support.norm(along)
 
-        def deviation(time: Any) -> Array:
+        def deviation(time: Any, soles: tuple[float, float] = (0.0, 0.0)) -> Array:
             growth = np.exp(self.omega * time)
             remaining = np.maximum(norm - _REACH * (1.0 - 1.0 / growth), 0.0) / norm
-            return (error - along + remaining * along) * growth
+            left = (error - along + remaining * along) * growth
+            if not any(soles):
+                return left
+            speed = np.sqrt(velocity @ velocity + 1e-12) / (self.omega * float(np.min(self.lengths)))
+            slow = np.minimum(np.maximum((_FAST - speed) / (_FAST - _SLOW), 0.0), 1.0)
+            ahead, most = heading @ left, slow * _REACH * (growth - 1.0) * np.array(soles)
+            return left - to_world @ np.minimum(np.maximum(ahead, -most), most)
 
         places, undisturbed, last = [], [], 0.0
         rows = zip(self.stances, state.time_to_touchdown, state.duty, stance, strict=True)
@@ -188,7 +201,7 @@ class FootstepLaw:
             ahead = place + place_ahead(place, velocity, yaw_rate, 0.5 * duty * state.period)
             way = _turned(velocity * left, 0.5 * yaw_rate * left) + _turned(ahead, yaw_rate * left)
             undisturbed.append(center + to_world @ way)
-            places.append(undisturbed[-1] + deviation(time))
+            places.append(undisturbed[-1] + deviation(time, self.soles))
         return Landings(places, undisturbed, error, deviation(last) * (count / len(stance)))
 
     def relative_cadence(self, state: GaitState, period: Any, deviation: Any) -> Any:

@@ -15,6 +15,7 @@ from legged.spatial import Array
 _REPLAN = 0.1  # of a swing: time constant with which the landing place of a swinging foot moves
 _DECIDED = 0.3  # of a swing: time after which the landing place stays on its tread of stairs
 _EARLY = 0.5  # lead on known heights, relative to the slope of the steepest line, see `swing_lead`
+_RISING = 0.5  # weight at lift-off of the vertical motion of feet that follow their paths closely, see `path_weights`
 _OBSTACLE = 0.1  # lead from which on a foot is close to an edge
 
 
@@ -101,6 +102,24 @@ def swing_path(
         np.array([x * dds, y * dds, z * ddu + rise * ddover]),
         np.minimum(most / _OBSTACLE, 1.0),
     )
+
+
+def path_weights(swing: Swing, progress: Any, closely: bool) -> tuple[Any, Any]:
+    """Return the weights of the horizontal and of the vertical motion of a flat foot along its path, from 0 to 1.
+
+    A foot has to follow its path closely at obstacles, in quick steps of heavy legs, and of legs without ankle roll:
+    with low weights the leg moves as the balance of momentum needs it where the other ankle has too little torque. The
+    foot then does not rise as high as its path and lands up to a fifth of the swing early, and each step becomes wider
+    than the last.
+
+    Args:
+        swing: The path. progress: Fraction of the swing that has passed, from 0 to 1.
+        closely: Whether the foot follows its path closely, also without obstacles.
+    """
+    late = progress * progress
+    if closely:
+        return late, np.maximum(np.maximum(swing.obstacle, _RISING), late)
+    return swing.obstacle * late, swing.obstacle
 
 
 def swing_lead(start: Array, end: Array, profile: Profile, heights: Sequence[Any] = (), slope: Any = 0.0) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.locomotion.loops import locomotion_setup, simulate_balanced, simulate_locomotion
-from benchmarks.locomotion.outcomes import EARLIER, OURS, Outcome, outcomes, success_table, swept
+from benchmarks.locomotion.outcomes import EARLIER, OURS, Outcome, failure_table, outcomes, success_table, swept
 from benchmarks.locomotion.trials import ACTUATED, DELAYED, RATES, Trial, trials
 from benchmarks.locomotion.walkers import walkers
 from controllers.locomotion.fitting import has_slow_legs
@@ -138,6 +138,21 @@ def test_a_trial_fails_by_a_fall_or_by_a_velocity_far_from_the_command():
     assert good.cost_of_transport == pytest.approx(0.1 / 0.31)
     ((row, law, *cells),) = success_table([good, slow]).rows
     assert (row, law, cells) == ("forward", OURS, ["1/2", "1/2"])
+
+
+def test_failed_trials_are_listed_with_their_conditions_and_reasons():
+    trial = Trial("survey", (0.3, 0.0, 0.1), push=0.11, direction=np.pi / 2.0, slope=-0.175)
+    good = Outcome("a", OURS, replace(trial, push=0.0), (2.0, 2.0, 5.0), (0.3, 0.0, 0.1), float("nan"))
+    slow = replace(good, reached=(0.1, 0.01, 0.1))
+    fallen, refused = replace(good, trial=trial, fallen_at=2.61), replace(good, fallen_at=0.0)
+    table = failure_table([good, slow, fallen, refused])
+    start = ("a", OURS, "survey", "0.60, 0.00, 0.50")
+    assert table.rows == (
+        (*start, "slope -0.175, direction 1.57", "reaches 0.20, 0.02, 0.50"),
+        (*start, "slope -0.175, push 0.11, direction 1.57", "falls at 2.6 s"),
+        (*start, "slope -0.175, direction 1.57", "is refused"),
+    )
+    assert "falls at 2.6 s" in table.text() and not failure_table([good]).rows
 
 
 def test_two_feet_get_slower_commands_and_every_trial_is_distinct():

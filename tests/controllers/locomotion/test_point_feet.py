@@ -9,7 +9,8 @@ from oracles.urdfs import all_urdfs
 import legged
 import robots
 from controllers import Command, Locomotion
-from controllers.locomotion.fitting import carrying_places
+from controllers.locomotion.gait.feet import carrying_places, held_places
+from legged.algorithms.legs.leg_chains import JointAxis
 
 FILES = all_urdfs()
 
@@ -104,3 +105,18 @@ def test_a_biped_with_heavy_legs_walks_by_quick_steps_that_keep_it_upright():
     late = run.times > 2.0
     way, time = (np.ptp(x[late], axis=0) for x in (run.base.position[:, 0], run.times))
     assert way / time == pytest.approx(0.4, rel=0.15)
+
+
+def test_places_beyond_the_lever_of_an_ankle_are_moved_to_it_across_its_axis():
+    sole = np.array([[0.1, 0.03, 0.0], [0.1, -0.03, 0.0], [-0.1, 0.03, 0.0], [-0.1, -0.03, 0.0]])  # [m]
+    axis = JointAxis("revolute", np.array([0.0, 1.0, 0.0]), np.array([-0.05, 0.0, 0.06]), 1)
+    held = held_places(sole, [axis], np.array([np.inf, 0.03]))
+    np.testing.assert_allclose(held[:, 0], [-0.02, -0.02, -0.08, -0.08])
+    np.testing.assert_allclose(held[:, 1:], sole[:, 1:])
+    slanted = axis._replace(direction=np.array([0.6, 0.8, 0.0]))
+    moved = held_places(sole, [slanted], np.array([np.inf, 0.03]))
+    torques = (moved - slanted.origin) @ np.array([-0.8, 0.6, 0.0])
+    assert np.abs(torques).max() == pytest.approx(0.03)
+    np.testing.assert_allclose((moved - sole) @ slanted.direction, np.zeros(4), atol=1e-15)
+    for lever in (np.inf, 0.051):  # [m], without a limit, and with the middle of the sole within it
+        assert held_places(sole, [axis], np.array([np.inf, lever])) is sole

@@ -146,6 +146,31 @@ def test_the_deviation_does_not_jump_at_the_scheduled_touchdown_of_feet_that_hav
     assert np.linalg.norm(deviations, axis=1).max() < 0.25 * 0.37 * 0.36 * velocity[0]
 
 
+def test_steps_leave_to_the_soles_what_they_remove_until_touchdown_and_at_high_speed_nothing():
+    places, state = FEET[2], GaitState.standing(contact_schedule("walk", FEET[2], 1.0 / OMEGA))
+    state = state._replace(phase=0.8, walking=1.0, planted=np.zeros(2))  # foot 0 swings
+    feet, soles = np.column_stack([places, np.zeros(2)]), np.array([0.02, 0.01])
+    points, flat = law(2), replace(law(2), soles=(0.02, 0.01))
+    slow, fast, fastest = (np.array([x * OMEGA * 0.4, 0.0]) for x in (0.1, 0.275, 0.35))
+    growth = np.exp(OMEGA * state.time_to_touchdown[0])
+
+    def moved(steps, velocity, xi):
+        return steps.landing(state, feet, xi, HEADING, velocity, 0.0).places[0]
+
+    level = points.landing(state, feet, np.zeros(2), HEADING, slow, 0.0)
+    for deviation in (np.array([0.05, -0.04]), np.array([0.005, 0.002])):  # [m], more and less than soles remove
+        xi = deviation - level.deviation
+        wanted = moved(points, slow, xi) - level.undisturbed[0]
+        most = 0.6 * (growth - 1.0) * soles
+        left = wanted - np.clip(wanted, -most, most)
+        assert moved(flat, slow, xi) - level.undisturbed[0] == pytest.approx(left, abs=1e-12)
+        assert (np.abs(left).max() > 0.0) == (deviation[0] > 0.01)
+    far = np.array([0.3, -0.2])
+    halved = moved(points, fast, far) - moved(flat, fast, far)
+    assert halved == pytest.approx(0.5 * np.sign(moved(points, fast, far) - places[0]) * 0.6 * (growth - 1.0) * soles)
+    assert moved(flat, fastest, far) == pytest.approx(moved(points, fastest, far))
+
+
 @pytest.mark.parametrize("phase", [0.1, 0.4, 0.6])
 def test_the_standing_deviation_is_that_from_the_mean_of_all_feet_after_the_last_touchdown(phase):
     steps, schedule = law(4), contact_schedule("trot", FEET[4], 1.0 / OMEGA)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from controllers.locomotion.gait.footholds import terrain_heights
-from controllers.locomotion.gait.swing import POINT, SOLE, swing_lead, swing_path, swing_rise
+from controllers.locomotion.gait.swing import POINT, SOLE, Swing, path_weights, swing_lead, swing_path, swing_rise
 from legged.ground import Slope, Stairs
 
 
@@ -99,3 +99,14 @@ def test_a_swing_passes_each_known_place_between_by_a_clearance_that_vanishes_at
         k = np.argmin(np.abs(path[:, 0] - fraction * end[0]))
         above = 16.0 * (times[k] * (1.0 - times[k])) ** 2 * clearance
         assert path[k, 2] >= height + above - 1e-3
+
+
+def test_a_foot_follows_its_path_closely_at_obstacles_and_in_quick_steps_at_touchdown():
+    zero = np.zeros(3)
+    for obstacle in (0.0, 1.0):
+        swing = Swing(zero, zero, zero, obstacle)
+        weights = np.array([path_weights(swing, x, False) for x in (0.0, 0.5, 1.0)])
+        assert weights.tolist() == [[0.0, obstacle], [0.25 * obstacle, obstacle], [obstacle, obstacle]]
+        quick = np.array([path_weights(swing, x, True) for x in (0.0, 0.5, 1.0)])
+        high = max(0.5, obstacle)
+        assert quick.tolist() == [[0.0, high], [0.25, high], [1.0, 1.0]]
