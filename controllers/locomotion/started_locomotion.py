@@ -19,7 +19,7 @@ from controllers.locomotion.memory import LocomotionMemory
 from controllers.locomotion.motion import BodyReference, BodyState, FeetMotion, advanced_path, body_reference, turned
 from controllers.locomotion.motion_plan import MotionPlanner, body_state
 from controllers.locomotion.speed_limit import followed_command, speed_notice
-from controllers.locomotion.step_planner import StepPlanner
+from controllers.locomotion.step_planner import STILL, StepPlanner
 from controllers.locomotion.torques.hands import HeadingAxes, hand_control, moving_columns, predicted_velocities
 from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.velocity_command import (
@@ -43,10 +43,6 @@ from legged.spatial import Array, join, sum_of
 
 # Dimensionless parameters, in units of the height h of the center of mass, the mass m and gravity g:
 _BEHIND = 0.65  # [h], largest distance of a foot behind its place under the body before it lifts off
-_STILL = 0.02  # [sqrt(g h)], commanded speed below which the robot stands
-_CAPTURE = 0.12  # [h], deviation of the divergent component from which on a standing robot steps, or, if more,
-_CAPTURE_WITHIN = 0.75  # of the smaller half-extent of the standing feet
-_CAUGHT = 0.8  # of that deviation: stepping ends below it
 _TOUCH = 0.002  # [m g], force on a foot that counts as contact; less than a foot that moves down presses
 _CONTACT_TIME = 0.02  # [s], time without contact force after which a foot that is to stand counts as in the air
 _CLIMB, _CLIMB_MOST = 0.1, 0.6  # [h], rise after contact with an obstacle, and height from which on there is none
@@ -62,11 +58,9 @@ class StartedLocomotion:
     """A started `Locomotion`.
 
     Attributes:
-        robot: The robot.
-        home: Standing posture.
+        robot: The robot. home: Standing posture.
         planner: Predictive and whole-body control.
-        steps: Landing places.
-        gaits: Choice of the gait.
+        steps: Landing places. gaits: Choice of the gait.
         commands: As the attribute `command` of `Locomotion`.
         possible: Projection of commands (vx, vy, yaw rate) onto those that the legs follow, (3, 3), mixed units.
         sampling_rate: Evaluations per second, [1/s].
@@ -349,7 +343,7 @@ class StartedLocomotion:
             before, memory.jump < 0.0, body.position[2] - ground - self.height, body.velocity[2]
         )
         wanted = where(jumps, leaps, wanted)
-        walk = where(jumps, where(memory.jump > 0.0, 1.0, 0.0), self._walks(command, memory))
+        walk = where(jumps, where(memory.jump > 0.0, 1.0, 0.0), self.feet_plan.walks(command, memory))
         state = before.advanced(dt, walk, touched, wanted, self.gaits.patience(parameters, command), sum_of(climbs))
         fade = dt / _CONTACT_TIME
         contact = [
@@ -368,7 +362,7 @@ class StartedLocomotion:
             position: Of the center of mass, (3,), [m], world axes. memory: At the last evaluation.
         """
         farthest = 0.0 if len(self.planner.feet) == 2 else _ASIDE * self.height
-        slow = _STILL * np.sqrt(self.gravity * self.height)
+        slow = STILL * np.sqrt(self.gravity * self.height)
         bounds = _DRIFT * self.height, farthest, slow
         undisplaced, dt = position - join(memory.displacement, np.zeros(1)), 1.0 / self.sampling_rate
         path, aside = advanced_path(memory.path, memory.aside, command, undisplaced, sway, bounds, dt)
@@ -404,15 +398,3 @@ class StartedLocomotion:
             iterate=torques.iterate,
             residuals=np.stack([plan.residual, torques.residual]),
         )
-
-    def _walks(self, command: Array, memory: LocomotionMemory) -> Any:
-        """Return 1 if the robot is to walk: at a commanded velocity, for its balance, or if it cannot stand."""
-        speed = np.sqrt(command[0] * command[0] + command[1] * command[1] + (self.height * command[2]) ** 2)
-        moves = speed > _STILL * np.sqrt(self.gravity * self.height)
-        if all(self.steps.narrow):  # the center of pressure stays on the line between two point feet
-            return 1.0 + 0.0 * speed
-        walking = memory.gait[1] > 0.5
-        extent = float(np.min(np.ptp(self.steps.stances, axis=0))) / 2.0
-        most = max(_CAPTURE * self.height, _CAPTURE_WITHIN * extent)
-        off = where(walking, _CAUGHT, 1.0) * most
-        return where(moves | (memory.standing_deviation > off), 1.0, 0.0)

@@ -26,6 +26,10 @@ _REACHING = 1.0  # [sqrt(g h)], speed at which a foot moves up over an obstacle 
 _SLOPE_TIME = 1.0  # [sqrt(h / g)], time constant of the slope of the ground under the robot
 _AROUND = 0.6  # [h], radius of the known ground whose slope the trunk of a robot with two feet follows
 _TILT = 0.5  # of this slope: that of the trunk and its reference
+STILL = 0.02  # [sqrt(g h)], commanded speed below which the robot stands
+_CAPTURE = 0.12  # [h], deviation of the divergent component from which on a standing robot steps, or, if more,
+_CAPTURE_WITHIN = 0.75  # of the smaller half-extent of the standing feet
+_CAUGHT = 0.8  # of that deviation: stepping ends below it
 _LONGEST = 0.75  # [h], longest step that a robot with two feet plans
 
 
@@ -65,6 +69,21 @@ class StepPlanner:
     def sees_on_two(self) -> bool:
         """Whether a robot with two feet knows the terrain."""
         return self.terrain is not None and len(self.planner.feet) == 2
+
+    def walks(self, command: Array, memory: LocomotionMemory) -> Any:
+        """Return 1 if the robot is to walk, at a commanded velocity, for its balance or if it cannot stand, 0 if not.
+
+        Args:
+            command: (7,), units of `Command`. memory: At the last evaluation.
+        """
+        speed = np.sqrt(command[0] * command[0] + command[1] * command[1] + (self.height * command[2]) ** 2)
+        moves = speed > STILL * np.sqrt(self.planner.gravity * self.height)
+        if all(self.steps.narrow):  # the center of pressure stays on the line between two point feet
+            return 1.0 + 0.0 * speed
+        extent = float(np.min(np.ptp(self.steps.stances, axis=0))) / 2.0
+        most = max(_CAPTURE * self.height, _CAPTURE_WITHIN * extent)
+        off = where(memory.gait[1] > 0.5, _CAUGHT, 1.0) * most
+        return where(moves | (memory.standing_deviation > off), 1.0, 0.0)
 
     def plane(self, places: Sequence[Array], slope: Array) -> GroundPlane:
         """Return the plane of the ground under the robot, whose slope follows the places with a delay.

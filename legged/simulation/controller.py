@@ -229,9 +229,8 @@ class _ControllerAdapter:
     def implicit_gains(self) -> tuple[Array, Array] | None:
         return getattr(self.controller, "implicit_gains", None)
 
-    # Methods whose results runs record; None where the controller lacks one.
-    reference = _optional("reference")
-    planned_footsteps = _optional("planned_footsteps")
+    # Methods whose results runs record or state; None where the controller lacks one.
+    reference, planned_footsteps = _optional("reference"), _optional("planned_footsteps")
     commanded_velocity = _optional("commanded_velocity")
     notice = _optional("notice")
 

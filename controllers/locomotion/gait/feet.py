@@ -32,7 +32,11 @@ _SAME = 0.2
 
 
 def feet_of(robot: Robot, home: Home, q: Array) -> tuple[tuple[Foot, ...], Array]:
-    """Return the feet, and the middle of the places that carry the robot on each at q, (n, 3), [m], world axes."""
+    """Return the feet, and the middle of the places that carry the robot on each at q, (n, 3), [m], world axes.
+
+    Args:
+        robot: The robot. home: Its standing posture. q: Its configuration in this posture, (nq,).
+    """
     rotations, origins = link_poses(robot, q)
     weight, torques = robot.mass * float(np.linalg.norm(robot.gravity)), JointLimits.of(robot).torque
     feet, places = [], []

@@ -67,9 +67,8 @@ class FootstepLaw:
     Attributes:
         stances: Place of each foot under the standing robot relative to its center of mass, (n, 2), [m], heading axes.
         hips: Position of each hip, (n, 3), [m], base axes.
-        lengths: Length of each leg from the hip, (n,), [m].
+        lengths: Length of each leg from the hip, (n,), [m]. omega: sqrt(g / height of the center of mass), [1/s].
         neighbors: Index of the foot on the other side of the same row, or None, (n,).
-        omega: sqrt(g / height of the center of mass), [1/s].
         narrow: Whether steps keep the body upright forward and to the side, (2,): a single foot gives no moment by its
             extent in this direction, or, to the side, legs are heavy. False for robots with more than two feet, of
             which several stand.
@@ -91,8 +90,7 @@ class FootstepLaw:
         It is relative to a point that moves with the commanded velocity, in whose axes the feet have their places.
 
         Args:
-            state: State of the gait.
-            velocity: Commanded velocity, (2,), [m/s], heading axes.
+            state: State of the gait. velocity: Commanded velocity, (2,), [m/s], heading axes.
             yaw_rate: Commanded rate of the heading, [rad/s].
         """
         decay = np.exp(-self.omega * state.period / _SAMPLES)
@@ -109,8 +107,7 @@ class FootstepLaw:
         c_n = p_n / (1 + (n w / omega)^2) at the frequency w of the gait. In flights p counts as zero.
 
         Args:
-            state: State of the gait.
-            velocity: Commanded velocity, (2,), [m/s], heading axes.
+            state: State of the gait. velocity: Commanded velocity, (2,), [m/s], heading axes.
             yaw_rate: Commanded rate of the heading, [rad/s].
         """
         cyclic = state._replace(walking=1.0, planted=np.zeros(len(state.planted)))
@@ -156,8 +153,7 @@ class FootstepLaw:
         the opposite sign, and steps would become wider and wider.
 
         Args:
-            state: State of the gait.
-            feet: Positions of the feet, (n, 3), [m], world axes.
+            state: State of the gait. feet: Positions of the feet, (n, 3), [m], world axes.
             xi: Divergent component of motion, (2,), [m], world axes.
             heading: Forward and left unit vectors of the heading, (2, 2), world axes.
             velocity: Commanded velocity, (2,), [m/s], heading axes.
@@ -211,8 +207,7 @@ class FootstepLaw:
         of the length of a leg.
 
         Args:
-            state: State of the gait.
-            period: Scheduled duration of a cycle, [s].
+            state: State of the gait. period: Scheduled duration of a cycle, [s].
             deviation: Magnitude of the deviation of xi now, [m].
         """
         left = period * reduce(np.minimum, [1.0 - s for s in state.local])
@@ -229,8 +224,7 @@ class FootstepLaw:
         A robot that starts to walk stands for longer on its last foot than in a cycle, on a foot that was not ahead.
 
         Args:
-            state: State of the gait.
-            period: Scheduled duration of a cycle, [s].
+            state: State of the gait. period: Scheduled duration of a cycle, [s].
             feet: Positions of the feet, (n, 3), [m], world axes.
             position: Center of mass, (3,), [m], world axes.
             heading: As in `landing`, (2, 2).
@@ -315,9 +309,8 @@ def place_ahead(place: Array, velocity: Array, yaw_rate: Any, time: Any) -> Arra
     The second-order term is that of a curve: a body that turns comes from the side, and the heading was another.
 
     Args:
-        place: From the center of mass, (2,), [m], heading axes.
+        place: From the center of mass, (2,), [m], heading axes. time: [s].
         velocity: Commanded velocity, (2,), [m/s], heading axes. yaw_rate: Commanded rate of the heading, [rad/s].
-        time: [s].
     """
     angle = yaw_rate * time
     way = velocity * time + angle * np.array([-place[1], place[0]])
@@ -394,8 +387,7 @@ def plane_of(places: Sequence[Array], hip_height: float) -> GroundPlane:
     Across directions in which the feet are close together the plane is level.
 
     Args:
-        places: Last place of contact of each foot, (n, 3), [m], world axes.
-        hip_height: [m].
+        places: Last place of contact of each foot, (n, 3), [m], world axes. hip_height: [m].
     """
     center = sum_of(places) / float(len(places))
     arms = [place - center for place in places]
