@@ -5,7 +5,7 @@ import pytest
 
 import controllers
 import legged
-from legged.errors import ArgumentError, FileError, ShapeError
+from legged.errors import ArgumentError, FileError, ReachError, ShapeError, SimulationWarning
 
 pytest.importorskip("lxml")
 from oracles.urdf_texts import BIPED
@@ -216,8 +216,8 @@ def test_a_foot_whose_mesh_is_missing_is_a_finding_of_which_locomotion_warns(tmp
     assert [finding.severity for finding in found] == ["suspicious"]
     assert "'fl_shank'" in found[0].where and "meshes/shank.obj' was not found" in found[0].words
     robot = legged.load(path)
-    warned = pytest.warns(legged.errors.SimulationWarning, match="may fall: 4 links: .*cannot be measured")
-    with warned, pytest.raises(legged.errors.ReachError):  # it would stand on its knees
+    warned = pytest.warns(SimulationWarning, match="may fall: 4 links: .*cannot be measured")
+    with warned, pytest.raises(ReachError):  # it would stand on its knees
         controllers.Locomotion("trot").initial_state(robot)
     feet = {f"{name}_shank": [(0.0, 0.0, -0.2)] for name in ("fl", "fr", "hl", "hr")}
     assert not [finding for finding in legged.load(path, feet=feet).audit.findings if finding.kind == "feet"]

@@ -12,6 +12,7 @@ from controllers.locomotion.fitting import least_duty
 from controllers.locomotion.speed_limit import SpeedLimit, _is_saturated
 from legged.algorithms.legs.standing import standing_torques
 from legged.compiler import compile as compile_function
+from legged.errors import SimulationWarning
 
 HEIGHT, GRAVITY, DT = 0.4, 9.81, 0.002
 UNIT = float(np.sqrt(GRAVITY * HEIGHT))  # [m/s]
@@ -106,13 +107,13 @@ def test_runs_rollouts_and_simulations_warn_of_the_notice_of_a_controller(wrappe
     robot, law = robots.chain(2), Noticing()
     law = controllers.NominalModel(law, robot) if wrapped else law
     steps = legged.SemiImplicitEuler(0.01)
-    with pytest.warns(legged.errors.SimulationWarning, match="the memory is 0.50 at 0.50 s"):
+    with pytest.warns(SimulationWarning, match="the memory is 0.50 at 0.50 s"):
         run = legged.simulate(robot, law, until=0.5, integrator=steps)
     assert any("the memory is" in text for text in run.warnings)
-    with pytest.warns(legged.errors.SimulationWarning, match="1 of 1 members, first member 0: the memory is 0.50"):
+    with pytest.warns(SimulationWarning, match="1 of 1 members, first member 0: the memory is 0.50"):
         legged.rollout(robot, law, until=0.5, integrator=steps)
     sim = legged.Simulation(robot, law, integrator=steps)
-    with pytest.warns(legged.errors.SimulationWarning, match="the memory is"):
+    with pytest.warns(SimulationWarning, match="the memory is"):
         for _ in range(100):
             sim.step()
 
@@ -141,7 +142,7 @@ def test_the_duty_factor_of_fast_gaits_is_bounded_by_the_torques_of_the_joints()
 )
 def test_a_command_beyond_the_ability_of_a_robot_gives_a_large_speed_and_a_notice(name, command, least, most):
     robot = legged.load(FILES[name])
-    with pytest.warns(legged.errors.SimulationWarning, match="cannot follow the command"):
+    with pytest.warns(SimulationWarning, match="cannot follow the command"):
         law = Locomotion("trot", Command(*command))
         run = legged.simulate(robot, law, ground=legged.Rigid(friction=0.6), until=9.0, integrator=STEP)
     assert any("it is to move at" in text for text in run.warnings)
