@@ -30,7 +30,7 @@ STILL = 0.02  # [sqrt(g h)], commanded speed below which the robot stands
 _CAPTURE = 0.12  # [h], deviation of the divergent component from which on a standing robot steps, or, if more,
 _CAPTURE_WITHIN = 0.75  # of the smaller half-extent of the standing feet
 _CAUGHT = 0.8  # of that deviation: stepping ends below it
-_LONGEST = 0.75  # [h], longest step that a robot with two feet plans
+_LONGEST, _LONGER = 0.75, 0.25  # [h], longest step that a robot with two feet plans, and more of it at high speed
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +196,8 @@ class StepPlanner:
 
         first, progress = sequence.order[:, None], sequence.order @ np.stack(state.swing_progress)
         level = np.array(landings.undisturbed)
-        desired = level + first * sequence.beyond(np.array(landings.places) - level, self.reach)
+        reliance = self.steps.reliance(memory.command[:2])
+        desired = level + first * sequence.beyond(np.array(landings.places) - level, reliance * self.reach)
         places = sequence.chosen(
             foothold,
             desired,
@@ -206,7 +207,7 @@ class StepPlanner:
             progress,
             self.reach,
             self.height,
-            _LONGEST * self.height,
+            (_LONGEST + _LONGER * (1.0 - reliance)) * self.height,
         )
         return [np.array([x, y, self._ground_height(np.stack([x, y]), plane)]) for x, y in places]
 

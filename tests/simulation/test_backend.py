@@ -109,7 +109,9 @@ class Rate(Integral):
         return q[6:7]
 
 
-@pytest.mark.parametrize(("law", "names"), [(None, []), (Integral(), []), (Rate(), ["rate"])], ids=str)
+@pytest.mark.parametrize(
+    ("law", "names"), [(None, []), (Integral(), []), (Rate(), ["rate"])], ids=["none", "Integral", "Rate"]
+)
 def test_a_short_run_compiles_no_rates_and_accelerations_that_nothing_needs(monkeypatch, law, names):
     made = []
 

@@ -184,9 +184,7 @@ class FootstepLaw:
             left = (error - along + remaining * along) * growth
             if not any(soles):
                 return left
-            speed = np.sqrt(velocity @ velocity + 1e-12) / (self.omega * float(np.min(self.lengths)))
-            slow = np.minimum(np.maximum((_FAST - speed) / (_FAST - _SLOW), 0.0), 1.0)
-            ahead, most = heading @ left, slow * _REACH * (growth - 1.0) * np.array(soles)
+            ahead, most = heading @ left, self.reliance(velocity) * _REACH * (growth - 1.0) * np.array(soles)
             return left - to_world @ np.minimum(np.maximum(ahead, -most), most)
 
         places, undisturbed, last = [], [], 0.0
@@ -200,6 +198,11 @@ class FootstepLaw:
             places.append(undisturbed[-1] + deviation(time, self.soles))
         return Landings(places, undisturbed, error, deviation(last) * (count / len(stance)))
 
+    def reliance(self, velocity: Array) -> Any:
+        """Return how much steps count on the soles at a commanded velocity, (2,), [m/s], heading axes: from 0 to 1."""
+        speed = np.sqrt(velocity @ velocity + 1e-12) / (self.omega * float(np.min(self.lengths)))
+        return np.minimum(np.maximum((_FAST - speed) / (_FAST - _SLOW), 0.0), 1.0)
+
     def relative_cadence(self, state: GaitState, period: Any, deviation: Any) -> Any:
         """Return the number of steps per time, relative to that of the schedule, from 1 to 2, for balance.
 
@@ -207,8 +210,7 @@ class FootstepLaw:
         of the length of a leg.
 
         Args:
-            state: State of the gait. period: Scheduled duration of a cycle, [s].
-            deviation: Magnitude of the deviation of xi now, [m].
+            state: State of the gait. period: Scheduled duration, [s]. deviation: Magnitude of that of xi now, [m].
         """
         left = period * reduce(np.minimum, [1.0 - s for s in state.local])
         most = _STEP * float(np.min(self.lengths))
@@ -225,10 +227,8 @@ class FootstepLaw:
 
         Args:
             state: State of the gait. period: Scheduled duration of a cycle, [s].
-            feet: Positions of the feet, (n, 3), [m], world axes.
-            position: Center of mass, (3,), [m], world axes.
-            heading: As in `landing`, (2, 2).
-            command: Commanded velocity and yaw rate, (3,), [m/s] and [rad/s], heading axes.
+            feet: Positions of the feet, (n, 3), [m], world axes. position: Center of mass, (3,), [m], world axes.
+            heading: As in `landing`, (2, 2). command: Velocity and yaw rate, (3,), [m/s] and [rad/s], heading axes.
             most: Largest distance of a foot behind its place under the body, [m].
         """
         cadence, scale = 1.0, period / state.period

@@ -189,7 +189,7 @@ class StepSequence(NamedTuple):
         progress: Any,
         extents: Array,
         height: float,
-        longest: float,
+        longest: Any,
     ) -> Array:
         """Return the footholds of the next steps of both feet, (2, 2), [m], world axes.
 
