@@ -135,7 +135,7 @@ class FootstepLaw:
             for place, s, duty, stands in rows:
                 s = s + share
                 s = s - np.floor(s)
-                ahead = place_ahead(place, velocity, yaw_rate, (0.5 * duty - _since_touchdown(s, duty)) * state.period)
+                ahead = place_ahead(place, velocity, yaw_rate, self._until_middle(s, duty) * state.period)
                 total = total + stands * (place + ahead)
                 count = count + stands
             pressures.append((total / np.maximum(count, 1.0), count > 0.5))
@@ -165,7 +165,7 @@ class FootstepLaw:
         count = sum_of(stance)
         center = np.zeros(2)
         for place, foot, stands, s, duty in zip(self.stances, feet, stance, state.local, state.duty, strict=True):
-            past = (0.5 * duty - _since_touchdown(s, duty)) * state.period * walking
+            past = self._until_middle(s, duty) * state.period * walking
             own = place + place_ahead(place, velocity, yaw_rate, past)
             center = center + stands * (foot[:2] - to_world @ own)
         # At a velocity v over a center of pressure at rest in these axes, xi is a with omega a - yaw_rate e_z x a = v:
@@ -202,6 +202,18 @@ class FootstepLaw:
         """Return how much steps count on the soles at a commanded velocity, (2,), [m/s], heading axes: from 0 to 1."""
         speed = np.sqrt(velocity @ velocity + 1e-12) / (self.omega * float(np.min(self.lengths)))
         return np.minimum(np.maximum((_FAST - speed) / (_FAST - _SLOW), 0.0), 1.0)
+
+    def _until_middle(self, s: Any, duty: Any) -> Any:
+        """Return the share of the cycle until the middle of the stance of a foot that stands.
+
+        A foot of more than two that touches the ground in the second half of its swing stands ahead of its place at
+        touchdown. Others beyond their lift-off count as lifting off: TRON1 drifts otherwise.
+
+        Args:
+            s: Its local phase, from 0 to 1. duty: Its duty factor.
+        """
+        ahead = s - 1.0 if len(self.stances) > 2 else duty
+        return 0.5 * duty - where(s > duty + EARLY * (1.0 - duty), ahead, np.minimum(s, duty))
 
     def relative_cadence(self, state: GaitState, period: Any, deviation: Any) -> Any:
         """Return the number of steps per time, relative to that of the schedule, from 1 to 2, for balance.
@@ -289,18 +301,6 @@ class FootstepLaw:
         L = inertia @ (-w * w * error - 2.0 * _UPRIGHT_DAMPING * w * rate) / weight
         narrow = np.maximum(np.array(self.narrow, dtype=float), turning)
         return heading.T @ (narrow * (heading @ np.stack([-L[1], L[0]])))
-
-
-def _since_touchdown(s: Any, duty: Any) -> Any:
-    """Return the share of the cycle since the scheduled touchdown of a foot that stands, negative before it.
-
-    A foot that has touched the ground early, in the second half of its swing, stands ahead of the place at which it is
-    at its touchdown; one that stays beyond its lift-off counts as lifting off.
-
-    Args:
-        s: Its local phase, from 0 to 1. duty: Its duty factor.
-    """
-    return where(s > duty + EARLY * (1.0 - duty), s - 1.0, np.minimum(s, duty))
 
 
 def place_ahead(place: Array, velocity: Array, yaw_rate: Any, time: Any) -> Array:
