@@ -53,10 +53,11 @@ def test_a_gentle_push_is_survived_and_one_of_its_weight_in_a_quarter_second_is_
 def test_a_map_in_a_store_is_that_in_memory_and_goes_on_after_an_interruption(quadruped, tmp_path, monkeypatch):
     pytest.importorskip("pyarrow", reason="pyarrow, of the extra sweep, is not installed")
     from legged.sweeps import Sweep
+    from legged.sweeps.cost import ChunkSizes
 
     given = {"settled": SettlingCriterion(0.2, 0.5), "store": tmp_path}
     with monkeypatch.context() as patched:
-        patched.setattr(Sweep, "_sized", lambda self, *sizes: [0, 8, 12])
+        patched.setattr(ChunkSizes, "after_pilots", lambda self, *given: [0, 8, 12])
         patched.setattr(Sweep, "_outcomes", _interrupted_after_one)
         with pytest.raises(SimulationInterrupt, match="after 8 of 12 trials") as caught:
             mapped(**given)

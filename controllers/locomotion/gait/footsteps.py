@@ -199,18 +199,19 @@ class FootstepLaw:
         return Landings(places, undisturbed, error, deviation(last) * (count / len(stance)))
 
     def reliance(self, velocity: Array) -> Any:
-        """Return how much steps count on the soles at a commanded velocity, (2,), [m/s], heading axes: from 0 to 1."""
+        """Return how much steps count on the soles at a commanded velocity, from 0 to 1.
+
+        Args:
+            velocity: (2,), [m/s], heading axes.
+        """
         speed = np.sqrt(velocity @ velocity + 1e-12) / (self.omega * float(np.min(self.lengths)))
         return np.minimum(np.maximum((_FAST - speed) / (_FAST - _SLOW), 0.0), 1.0)
 
     def _until_middle(self, s: Any, duty: Any) -> Any:
-        """Return the share of the cycle until the middle of the stance of a foot that stands.
+        """Return the share of the cycle until the middle of the stance of a foot that stands, from its local phase.
 
         A foot of more than two that touches the ground in the second half of its swing stands ahead of its place at
         touchdown. Others beyond their lift-off count as lifting off: TRON1 drifts otherwise.
-
-        Args:
-            s: Its local phase, from 0 to 1. duty: Its duty factor.
         """
         ahead = s - 1.0 if len(self.stances) > 2 else duty
         return 0.5 * duty - where(s > duty + EARLY * (1.0 - duty), ahead, np.minimum(s, duty))
