@@ -46,8 +46,7 @@ class Landings(NamedTuple):
     """Landing places of the feet, and deviations of the divergent component of motion xi.
 
     Attributes:
-        places: Next landing place of each foot, (n, 2), [m], world axes.
-        undisturbed: The same without a deviation, (n, 2), [m], world axes.
+        places, undisturbed: Next landing place of each foot, with and without deviation, (n, 2), [m], world axes.
         deviation: Of xi from its periodic motion over the feet that stand, now, (2,), [m], world axes.
         standing_deviation: Of xi from the mean place of all feet after those in the air have landed, if none lifts off
             before, (2,), [m], world axes. Landing places move by the deviation, so that it is the deviation at the last
