@@ -14,6 +14,8 @@ from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.many_contacts import SceneInParts
 from tests.contact.test_groups import loop_of, stepped
 
+QUICK = "test_the_flight_of_a_robot_that_swings_its_limbs_is_exact"
+
 STEP = 1e-3  # [s]
 ROUNDING = 1e-12  # [kg m/s] and [kg m^2/s], of sums of some 10 over some hundred steps
 WEIGHTLESS = (0.0, 0.0, 0.0)

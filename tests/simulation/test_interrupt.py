@@ -25,6 +25,8 @@ from legged.ground import realistic_ground
 from legged.simulation.checks.divergence import DivergenceMonitor
 from legged.simulation.simulate import ProgressBar
 
+QUICK = "test_a_command_without_results_says_that_it_was_interrupted"
+
 LATENCY = 4.0
 """[s]: a call of machine code takes a fifth of a second; the rest is the record of the run on a loaded machine. Calls
 that are not divided take ten seconds and more in these tests."""

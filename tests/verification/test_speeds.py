@@ -11,6 +11,8 @@ from legged.errors import MismatchError, MissingError
 from legged.verification import speeds as bench
 from legged.verification.external import open_engine
 
+QUICK = "test_works_advance_all_states"
+
 ROBOT = robots.spatial_quadruped()
 
 

@@ -12,6 +12,8 @@ from legged.errors import DefinitionError, ReachError
 from legged.ground import realistic_ground
 from legged.sensors import sliding_per_stance
 
+QUICK = "test_proportions_scale_with_size_and_gravity"
+
 QUICK = "test_a_posture_outside_the_limits_is_refused"
 
 FILES = all_urdfs()

@@ -11,6 +11,8 @@ from benchmarks.locomotion.trials import ACTUATED, DELAYED, RATES, Trial, trials
 from benchmarks.locomotion.walkers import walkers
 from controllers.locomotion.fitting import has_slow_legs
 
+QUICK = "test_a_trial_fails_by_a_fall_or_by_a_velocity_far_from_the_command"
+
 pytestmark = pytest.mark.filterwarnings("ignore::legged.errors.FileWarning")
 
 

@@ -10,6 +10,8 @@ from controllers.locomotion.gait.schedule import GaitState
 from legged.algorithms.legs.standing import home_of
 from legged.ground import Slope, Stairs
 
+QUICK = "test_the_base_is_higher_uphill_where_an_ankle_would_reach_the_end_of_its_range"
+
 
 def planner(terrain):
     law = Locomotion("walk", Command(vx=0.3), terrain=terrain)

@@ -8,6 +8,8 @@ import robots
 from legged import loops
 from legged.simulation.loop.contact_memory import ContactMemory
 
+QUICK = "test_friction_holds_a_four_bar"
+
 H = 2e-3  # [s]
 TOLERANCE = legged.Rigid().tolerance  # [m/s]
 OPTIONS = {"ground": legged.Rigid(), "integrator": legged.TimeStepping(H), "fall": False}

@@ -9,6 +9,8 @@ import robots
 from controllers.locomotion.velocity_command import slowed
 from legged.errors import DefinitionError, SimulationWarning
 
+QUICK = "test_paths_that_cannot_be_followed_are_refused"
+
 SPEED, TOLERANCE = 0.6, 0.1  # [m/s], [m]
 
 

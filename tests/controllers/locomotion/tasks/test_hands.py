@@ -14,6 +14,8 @@ from controllers.locomotion.torques.tasks import WholeBodyModel
 from legged.dynamics.frames import frame_pose
 from legged.errors import DefinitionError, ShapeError, UnknownNameError
 
+QUICK = "test_what_is_no_hand_is_refused"
+
 STEPS, GROUND = legged.TimeStepping(2e-3), legged.Rigid(friction=0.6)
 POSTURE = (0.0, -1.0, 1.8)  # [rad], of an arm with a bent elbow over the trunk
 
