@@ -18,6 +18,8 @@ from controllers.locomotion.memory import LocomotionMemory
 from controllers.locomotion.motion import BodyState, desired_rotation
 from controllers.locomotion.motion_plan import MotionPlanner
 from legged.compiler.ir import where
+from legged.ground.height_map import HeightMap
+from legged.ground.rolling_height_map import RollingHeightMap
 from legged.ground.terrain import Terrain
 from legged.rotations import rotation_error
 from legged.spatial import Array, join
@@ -110,13 +112,14 @@ class StepPlanner:
         """Return how much higher than in the posture the base is, [m].
 
         On ground that rises ahead the ankles of a robot with two feet bend more. `MotionPlanner.rises` are the slope
-        from which on the base is higher, [rad], the rise per slope, [m/rad], and the largest rise, [m].
+        from which on the base is higher, [rad], the rise per slope, [m/rad], and the largest rise, [m]. On height maps
+        the base does not rise: there the slope of the ground is not that of the footholds, such as of stones.
 
         Args:
             plane: As from `plane`. forward: Unit vector of the heading, (2,), dimensionless, world axes.
         """
         begin, rate, most = self.planner.rises
-        if not most:
+        if not most or isinstance(self.terrain, HeightMap | RollingHeightMap):
             return 0.0
         slope = (plane.slope @ forward) / (_TILT if self.sees_on_two else 1.0)
         return np.minimum(np.maximum(rate * (slope - begin), 0.0), most)
