@@ -193,7 +193,7 @@ def success_table(results: Sequence[Outcome]) -> Table:
 
 
 def failure_table(results: Sequence[Outcome]) -> Table:
-    """Return the trials that failed, with their conditions and what happened."""
+    """Return a table of the failed trials: command, conditions, and the fall or the velocity that was reached."""
     lines = []
     for x in results:
         if not x.succeeded:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from benchmarks.pages.parts import Part, table
 from benchmarks.studies import entered_files
 
@@ -32,11 +34,16 @@ REASONS = {
 """Folder -> what a warm `simulate` does there. A file counts for the innermost of these folders that contains it."""
 
 
-def folders() -> str:
-    """Return the table of the folders that a warm `simulate` of two steps enters."""
+def _warm_simulate() -> Callable[[], object]:
+    """Return a `simulate` of two steps whose code is compiled."""
     call = entered_files.calls()["simulate, two steps"]
     call()
-    walk, rows = entered_files.entered(call), []
+    return call
+
+
+def folders() -> str:
+    """Return the table of the folders that a warm `simulate` of two steps enters."""
+    walk, rows = entered_files.entered(_warm_simulate()), []
     folder = {file: max((name for name in REASONS if file.startswith(f"{name}/")), key=len) for file in walk.files}
     for name, reason in REASONS.items():
         functions = sum(folder[file] == name for file, _ in walk.functions)
@@ -57,10 +64,7 @@ STAGES = {
 
 def stages() -> str:
     """Return the table of the stages of a warm `simulate` of two steps."""
-    call = entered_files.calls()["simulate, two steps"]
-    call()
-    walks = entered_files.entered_by_stage(call)
-    rows = []
+    walks, rows = entered_files.entered_by_stage(_warm_simulate()), []
     for name, task in STAGES.items():
         others = {file for other, walk in walks.items() if other != name for file in walk.files}
         own = len(set(walks[name].files) - others)

@@ -145,7 +145,7 @@ def _evaluation(robot: legged.Robot) -> None:
 
 
 def walks() -> list[tuple[str, str, Walk]]:
-    """Return (what is followed, package, walk) of the three calls that the documentation follows through the files."""
+    """Return (description, package, files and functions entered there) of the three calls that the pages follow."""
     robot = robots.spatial_quadruped()
     with tempfile.TemporaryDirectory() as folder:
         path = legged.save_mjcf(robot, Path(folder) / "robot.xml")

@@ -379,7 +379,7 @@ class StartedLocomotion:
         axes: HeadingAxes,
         memory: LocomotionMemory,
     ) -> LocomotionMemory:
-        """Return the memory with the torques that follow a plan, and with what the solvers start from next.
+        """Return the memory with the joint torques that follow a plan, and the initial iterates of the next solutions.
 
         Args:
             t: Time, [s]. model: The robot at its present state. plan: The plan. reference: The motion of the body.

@@ -173,7 +173,7 @@ class StepSequence(NamedTuple):
 
         Args:
             displacements: (n, 2), [m], world axes.
-            extents: Half of the length and of the width of a sole, (2,), [m], heading axes.
+            extents: Largest displacement of the center of pressure under a sole, (2,), [m], heading axes.
         """
         most = _REACH * extents * (np.exp(self.omega * self.times[1]) - 1.0)
         along = np.stack([self.axes @ x for x in displacements])
@@ -200,7 +200,7 @@ class StepSequence(NamedTuple):
             feet: Positions of the feet, (2, 2), [m], world axes.
             last: Footholds that were chosen before, (2, 2), [m], world axes.
             progress: Fraction of the swing of the first foot that has passed, from 0 to 1.
-            extents: Half of the length and of the width of a sole, (2,), [m], heading axes.
+            extents: Largest displacement of the center of pressure under a sole, (2,), [m], heading axes.
             height: h, of the center of mass of the standing robot, [m].
             longest: Largest distance between successive footholds forward, [m].
         """
