@@ -1,5 +1,7 @@
 """The plan of the next steps on known ground: the plane under two feet."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +10,7 @@ from controllers import Command, Locomotion
 from controllers.locomotion.gait.footsteps import GroundPlane
 from controllers.locomotion.gait.schedule import GaitState
 from legged.algorithms.legs.standing import home_of
-from legged.ground import Slope, Stairs
+from legged.ground import HeightMap, Slope, Stairs
 
 QUICK = "test_the_base_is_higher_uphill_where_an_ankle_would_reach_the_end_of_its_range"
 
@@ -61,9 +63,20 @@ def test_the_base_is_higher_uphill_where_an_ankle_would_reach_the_end_of_its_ran
         higher = home_of(robot, home.hip_height + 0.5 * most)
         margin = ankle + 0.25 - higher.angles[home.legs[0].pitch_columns[2]]
         assert margin == pytest.approx(0.18 + begin + 0.5 * most / rate, abs=0.1 * most / rate)
-    assert (
-        Locomotion("trot")
-        .start(robots.spatial_quadruped(), None, *Locomotion("trot").initial_state(robots.spatial_quadruped()))[0]
-        .feet_plan.rise(GroundPlane(np.zeros(3), np.ones(2)), np.ones(2))
-        == 0.0
-    )
+    steep = GroundPlane(np.zeros(3), np.ones(2)), np.array([1.0, 0.0])
+    mapped = replace(plan, terrain=HeightMap(np.zeros((20, 20)), 0.1))  # its slope may be that of gaps
+    assert plan.rise(*steep) > 0.0 and mapped.rise(*steep) == 0.0
+    dog, trot = robots.spatial_quadruped(), Locomotion("trot")
+    assert trot.start(dog, None, *trot.initial_state(dog))[0].feet_plan.rise(*steep) == 0.0
+
+
+def test_steps_count_on_the_part_of_a_sole_that_the_ankle_holds():
+    strong, law = robots.spatial_biped(), Locomotion("walk")
+    ankles = [joint.name for joint in strong.joints if "ankle" in joint.name]
+    plan = law.start(strong, None, *law.initial_state(strong))[0].feet_plan
+    place = np.abs(plan.planner.feet[0].outline[:, 0]).max()
+    assert plan.reach == pytest.approx(plan.sole, abs=1e-9)
+    weight = strong.mass * 9.81
+    weak = strong.with_parameters({f"{name}.effort": 0.3 * place * weight for name in ankles})
+    held = law.start(weak, None, *law.initial_state(weak))[0].feet_plan
+    assert 0.1 * place < held.reach[0] < 0.5 * place
