@@ -58,6 +58,17 @@ def working_memory(size: int) -> int:
     return _memory.address(size)
 
 
+_locked: list[np.ndarray] = []
+"""Working memory of code that holds the GIL. Smaller blocks are kept, since kernels have their addresses."""
+
+
+def locked_memory(size: int) -> int:
+    """Return the address of memory of a size, [bytes], that all code which holds the GIL uses in turn."""
+    if not _locked or _locked[-1].size < size + 64:
+        _locked.append(np.empty(2 * size + 64, np.uint8))
+    return -(-address_of(_locked[-1]) // 64) * 64
+
+
 class BatchCode:
     """The machine code of a graph for batches, loaded or compiled at the first use.
 

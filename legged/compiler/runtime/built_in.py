@@ -64,7 +64,7 @@ def create(
         element.size,
     )
     converter = 0 if rebuild is None else id(rebuild)
-    kernel = np.array([*numbers, *map(id, objects), converter, arrays.ctypes.data, 0, 0, 0], dtype=np.int64)
+    kernel = np.array([*numbers, *map(id, objects), converter, arrays.ctypes.data, *[0] * 5], dtype=np.int64)
     new_function = ctypes.pythonapi.PyCFunction_NewEx
     new_function.restype, new_function.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     memory = kernel.ctypes.data, objects, rebuild, kernel, arrays, shapes

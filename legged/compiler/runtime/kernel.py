@@ -23,13 +23,11 @@ from legged.compiler.ir.graph import Graph, Node, Shape, tuple_converter
 from legged.compiler.passes.counting import Counts
 from legged.compiler.passes.pipeline import is_always_outlined, run_passes
 from legged.compiler.runtime import built_in
-from legged.compiler.runtime.batches import BatchCode, can_hold_results
+from legged.compiler.runtime.batches import BatchCode, can_hold_results, locked_memory
 from legged.compiler.runtime.result_memory import LARGE_RESULT, new_array
 from legged.compiler.runtime.threads import thread_limit
 from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError, SingularError
 
-_STACK_LIMIT = 1 << 16
-"""Largest working memory of a batch that the entry point allocates on the stack, [bytes]."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -198,7 +196,7 @@ class Kernel(Generic[P, R]):
             if work.run():
                 raise diagnose(self, work.input)
             if out is not None:
-                return _put(work.outputs, out)
+                return _put(work.outputs, _checked_out(out, self.graph.outputs), out)
             return self.graph.rebuild(view.copy() if view.ndim else view[()] for view in work.outputs)
         finally:
             self._idle.append(work)
@@ -239,11 +237,12 @@ class Kernel(Generic[P, R]):
             raise ShapeError(f"{self.name} takes {len(self.arguments)} arguments ({names}), got {len(arrays)}")
         lead = self._leading(checked)
         shapes = [(*lead, *shape) for shape in self.graph.outputs]
+        targets = _checked_out(out, shapes)
         results = [
             target
             if can_hold_results(target, checked, shape, len(shape) - len(lead), self.dtype)
             else new_array(shape, self.dtype)
-            for target, shape in zip(_checked_out(out, shapes), shapes, strict=True)
+            for target, shape in zip(targets, shapes, strict=True)
         ]
         bad = self._batch.run(checked, results, lead)
         if bad >= 0:
@@ -253,7 +252,7 @@ class Kernel(Generic[P, R]):
             ]
             raise diagnose(self, np.concatenate(numbers, dtype=float), state)
         if out is not None:
-            return _put(results, out)
+            return _put(results, targets, out)
         return self.graph.rebuild(array if array.ndim else array[()] for array in results)
 
     @cached_property
@@ -270,11 +269,12 @@ class Kernel(Generic[P, R]):
         return function((ctypes.c_void_p * max(len(addresses), 1))(*addresses))
 
     def _enter_batches(self, batch: BatchCode) -> None:
-        """Let the entry point run batches up to the size of one that threads share, or whose results are large."""
-        address, work_size = batch.described_call()
+        """Let the entry point run batches whose results are not large."""
         row = max(self.dtype.itemsize * max(map(math.prod, self.graph.outputs)), 1)
-        if work_size <= _STACK_LIMIT:
-            self._entry[-3:] = address, min(batch.unshared_states, LARGE_RESULT // row), work_size
+        self._share = batch.run_described  # kept, since the entry point has its address alone
+        address, work_size = batch.described_call()
+        work = locked_memory(work_size)
+        self._entry[-5:] = address, work, LARGE_RESULT // row, batch.unshared_states, id(self._share)
 
     def _checked(self, argument: Argument, array: Any) -> np.ndarray:
         checked = real_array(argument.name, array)
@@ -325,9 +325,8 @@ def _checked_out(out: Any, shapes: Sequence[Shape]) -> Sequence[Any]:
     return targets
 
 
-def _put(results: Sequence[np.ndarray], out: Any) -> Any:
-    """Copy the results into the arrays of `out` and return it."""
-    targets = _checked_out(out, [result.shape for result in results])
+def _put(results: Sequence[np.ndarray], targets: Sequence[np.ndarray], out: Any) -> Any:
+    """Copy the results into the arrays of `out`, its targets, and return it."""
     for target, result in zip(targets, results, strict=True):
         if target is not result:
             target[...] = result

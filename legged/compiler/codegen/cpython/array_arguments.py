@@ -132,6 +132,9 @@ declare i32 @PyTuple_SetItem(ptr, i64, ptr)
 declare i64 @PyTuple_Size(ptr)
 declare ptr @PyTuple_New(i64)
 declare ptr @PyLong_AsVoidPtr(ptr)
+declare ptr @PyLong_FromSsize_t(i64)
+declare ptr @PyLong_FromVoidPtr(ptr)
+declare i64 @PyLong_AsSsize_t(ptr)
 declare double @PyFloat_AsDouble(ptr)
 declare ptr @PyObject_Type(ptr)
 declare i32 @PyObject_IsInstance(ptr, ptr)
@@ -147,4 +150,4 @@ declare ptr @PyArray_FromArray(ptr, ptr, i32)
 declare ptr @PyArray_GetPtr(ptr, ptr)
 declare ptr @PyArray_CheckAxis(ptr, ptr, i32)
 """
-"""The functions, with the abbreviations of `entry_point`, and the declarations of all functions that both call."""
+"""The functions, with the abbreviations of `entry_point`, and the declarations of all functions that these and others call."""

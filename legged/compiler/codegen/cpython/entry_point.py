@@ -5,8 +5,9 @@
 The function takes a tenth of the time of a call through ctypes. It handles arguments that are arrays of the kernel's
 element type, C-contiguous and aligned, of the shape for one state with at most two axes, or of at most one axis after
 the axis of a batch that all batched arguments share, or floats for scalars. Results are new, or a single one goes to
-such an array given as `out`. All other calls, large batches, and results that are not finite go to the fallback, a
-function in Python with the same arguments.
+such an array given as `out`. All other calls, large results, and results that are not finite go to the fallback, a
+function in Python with the same arguments. Batches that threads may share go to another function in Python, which gets
+the number of states and the address of the descriptors of all arrays.
 
 Objects are read and made by functions of CPython's stable interface and of NumPy's table of C functions alone, so that
 no layout of an object matters. The first item of the tuple `self` is the address of a `Kernel`, whose `arrays` are one
@@ -25,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.compiler.codegen.cpython.array_arguments import CODE
+from legged.compiler.codegen.cpython import array_arguments, execution
 from legged.compiler.codegen.ir_writer import with_entries
 from legged.compiler.ir.graph import Graph
 
@@ -35,27 +36,21 @@ NOT_LOADED = "legged_not_loaded"
 _NOT_LOADED = f"\ndefine i64 @{NOT_LOADED}(ptr %arrays) {{\n  ret i64 1\n}}\n"
 KERNEL = (
     *("function", "inputs", "outputs", "is_bare", "type_number", "word", "dtype", "ndarray", "float", "float64"),
-    *("out", "fallback", "rebuild", "arrays", "batch_loop", "most", "work_size"),
+    *("out", "fallback", "rebuild", "arrays", "batch_loop", "work", "most", "unshared", "share"),
 )
 """Entries of a kernel: the address of its code for one state; the numbers of arguments and results; whether it returns
 one array in place of a tuple; NumPy's number of the element type, and its size, [bytes]; the addresses of the data
 type, of the types of arrays and numbers, of the text "out", of the fallback, of a function that converts the tuple of
-results, or zero, and of the `Array`s. The last three are for batches: the address of `batch_loop`, the largest number
-of states, at first 0, and the size of the working memory, [bytes]."""
+results, or zero, and of the `Array`s. The last five are for batches: the addresses of `batch_loop` and of its working
+memory, the largest number of states, at first 0, the largest number that one thread computes, and the address of the
+function for more, which returns the index of the first state without a finite result, or -1."""
 ARRAY = ("rank", "length", "size", "shape")
 """Entries of an array: the number of axes, the length of the first one, the number of entries, and the address of the
 lengths of all axes."""
 CPYTHON = (
     *("PyTuple_GetItem", "PyTuple_SetItem", "PyTuple_Size", "PyTuple_New", "PyLong_AsVoidPtr", "PyFloat_AsDouble"),
-    *(
-        "PyObject_Type",
-        "PyObject_IsInstance",
-        "PyObject_Size",
-        "PyObject_Vectorcall",
-        "PyErr_Clear",
-        "Py_IncRef",
-        "Py_DecRef",
-    ),
+    *("PyLong_FromSsize_t", "PyLong_FromVoidPtr", "PyLong_AsSsize_t", "PyObject_Type", "PyObject_IsInstance"),
+    *("PyObject_Size", "PyObject_Vectorcall", "PyErr_Clear", "Py_IncRef", "Py_DecRef"),
 )
 """Functions of CPython that the code calls."""
 NUMPY = {
@@ -70,46 +65,6 @@ _READABLE, _WRITABLE = 0x141, 0x541
 
 _CODE = """
 @zeros = internal constant [64 x i64] zeroinitializer
-
-define internal i64 @run(ptr %kernel, ptr %pointers, ptr %strides, i64 %states) nounwind {
-start:
-  %is_one = icmp eq i64 %states, -1
-  br i1 %is_one, label %one, label %many
-one:
-  %function = POINTER %kernel Kernel.function
-  %bad = call i64 %function(ptr %pointers)
-  ret i64 %bad
-many:
-  %inputs = LOAD %kernel Kernel.inputs
-  %outputs = LOAD %kernel Kernel.outputs
-  %count = add i64 %inputs, %outputs
-  %rows = alloca [3 x i64], i64 %count
-  br label %next
-next:
-  %k = phi i64 [0, %many], [%k_next, %describe]
-  %is_left = icmp slt i64 %k, %count
-  br i1 %is_left, label %describe, label %call
-describe:
-  %pointer_at = getelementptr i64, ptr %pointers, i64 %k
-  %pointer = load i64, ptr %pointer_at, align 8
-  %stride_at = getelementptr i64, ptr %strides, i64 %k
-  %stride = load i64, ptr %stride_at, align 8
-  %row = getelementptr [3 x i64], ptr %rows, i64 %k
-  store i64 %pointer, ptr %row, align 8
-  %row_stride = getelementptr i64, ptr %row, i64 1
-  store i64 %stride, ptr %row_stride, align 8
-  %row_table = getelementptr i64, ptr %row, i64 2
-  store i64 0, ptr %row_table, align 8
-  %k_next = add i64 %k, 1
-  br label %next
-call:
-  %loop = POINTER %kernel Kernel.batch_loop
-  %size = LOAD %kernel Kernel.work_size
-  %work = alloca i8, i64 %size, align 64
-  %first = call i64 %loop(i64 0, i64 %states, ptr %rows, ptr %work)
-  %result = add i64 %first, 1
-  ret i64 %result
-}
 
 define ptr @legged_entry_point(ptr %self, ptr %args, i64 %nargs, ptr %names) nounwind {
 start:
@@ -224,8 +179,7 @@ check_overlap:
   br i1 %is_shared, label %fallback, label %run_out
 run_out:
   %out_bad = call i64 @run(ptr %kernel, ptr %pointers, ptr %strides, i64 %states)
-  %out_is_finite = icmp eq i64 %out_bad, 0
-  br i1 %out_is_finite, label %return_out, label %fallback
+  switch i64 %out_bad, label %fallback [i64 0, label %return_out i64 -1, label %fail]
 return_out:
   call void @Py_IncRef(ptr %given)
   ret ptr %given
@@ -284,8 +238,7 @@ made:
   br label %output
 run:
   %bad = call i64 @run(ptr %kernel, ptr %pointers, ptr %strides, i64 %states)
-  %is_finite = icmp eq i64 %bad, 0
-  br i1 %is_finite, label %finite, label %not_finite
+  switch i64 %bad, label %not_finite [i64 0, label %finite i64 -1, label %fail_with]
 finite:
   br i1 %is_batch, label %convert, label %scalars
 not_finite:
@@ -344,7 +297,7 @@ fallback:
 
 def assembly() -> str:
     """Return the LLVM module, without abbreviations; see `ir_writer.with_entries`."""
-    code = with_entries(_CODE + CODE + _NOT_LOADED, {"Kernel": KERNEL, "Array": ARRAY})
+    code = with_entries(_CODE + execution.CODE + array_arguments.CODE + _NOT_LOADED, {"Kernel": KERNEL, "Array": ARRAY})
     words = {"READABLE": _READABLE, "WRITABLE": _WRITABLE, "DOUBLE": np.dtype(float).num}
     words |= {"DEFAULTS": "ptr null, ptr null, i32 0, i32 0, ptr null"}
     return re.sub("|".join(words), lambda match: str(words[match[0]]), code)
