@@ -150,4 +150,4 @@ declare ptr @PyArray_FromArray(ptr, ptr, i32)
 declare ptr @PyArray_GetPtr(ptr, ptr)
 declare ptr @PyArray_CheckAxis(ptr, ptr, i32)
 """
-"""The functions, with the abbreviations of `entry_point`, and the declarations of all functions that these and others call."""
+"""The functions, with the abbreviations of `entry_point`, and the declarations of all functions that are called."""
