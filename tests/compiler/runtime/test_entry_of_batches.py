@@ -38,7 +38,7 @@ def refuse_the_general_call(monkeypatch) -> None:
     def refuse(*arguments: object) -> None:
         raise AssertionError("the general call was used")
 
-    monkeypatch.setattr(Kernel, "_call_batch", refuse)
+    monkeypatch.setattr(Kernel, "_workspace", refuse)
 
 
 def test_batches_of_much_working_memory_take_the_entry_point(monkeypatch):
@@ -54,6 +54,18 @@ def test_batches_of_much_working_memory_take_the_entry_point(monkeypatch):
     refuse_the_general_call(monkeypatch)
     for state, results in zip(states, wanted, strict=True):
         assert all(a.tobytes() == b.tobytes() for a, b in zip(kernel(*state), results, strict=True))
+
+
+@pytest.mark.parametrize("lead", [(), (1,), (20,)])
+def test_arguments_without_entries_take_the_entry_point(monkeypatch, lead):
+    """Observations of simulations have such arguments: parameters that do not vary, and commands that are not given."""
+    kernel = compile(lambda none, x: (2.0 * x, none), none=0, x=3)
+    kernel(np.ones((9, 0)), np.ones((9, 3)))
+    kernel(np.ones(0), np.ones(3))
+    refuse_the_general_call(monkeypatch)
+    for none in (np.ones((*lead, 0)), np.ones(0)):
+        doubled, nothing = kernel(none, np.ones((*lead, 3)))
+        assert np.all(doubled == 2.0) and doubled.shape == (*lead, 3) and nothing.shape == (*lead, 0)
 
 
 @pytest.mark.parametrize("count", SIZES)

@@ -6,7 +6,8 @@
 The first function returns the address of the numbers of an array for one state, or for a batch; null for any other
 object. It sets the number of states of a batch, unless it is known, and the distance from one state to the next,
 [bytes]; zero for one state. NumPy has no function for the number of axes: `PyArray_CheckAxis` replaces axis -1 by that
-number less one. The second function returns whether the first result of a batch shares memory with an argument.
+number less one, and by zero for an array without axes, which has one entry. The second function returns whether the
+first result of a batch shares memory with an argument.
 """
 
 CODE = """
@@ -34,10 +35,10 @@ lengths:
   %has_size = icmp eq i64 %own_size, %size
   %has_rank = icmp eq i64 %own_rank, %rank
   %has_one_axis = icmp eq i64 %rank, 1
-  %is_long = icmp sgt i64 %size, 1
+  %is_not_one = icmp ne i64 %size, 1
   %fits_one = and i1 %has_rank, %has_one_axis
-  %fits_long = and i1 %has_size, %is_long
-  %is_vector = and i1 %fits_one, %fits_long
+  %fits_size_alone = and i1 %has_size, %is_not_one
+  %is_vector = and i1 %fits_one, %fits_size_alone
   br i1 %is_vector, label %layout, label %sized
 sized:
   %own_length = call i64 @PyObject_Size(ptr %x)
