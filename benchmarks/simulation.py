@@ -181,7 +181,7 @@ def _velocities(robot: legged.Robot, members: Members) -> np.ndarray:
 LOOP_KIND = "closed loop"
 LEG_ANGLES = (0.0, 0.5, -1.0)  # [rad]: abduction, swing, knee
 HEIGHT = 0.527  # [m], of the trunk above the feet with these angles
-KP, KD = 300.0, 10.0  # [N m/rad], [N m s/rad]
+KP, KD = 300.0, 5.0  # [N m/rad], [N m s/rad]; at 10 N m s/rad knees chatter in steps of 1 ms
 _SETTLING_STEPS = 2000
 """Time steps after which the robot stands still."""
 _DEFLECTION_TOLERANCE = 0.03
