@@ -154,6 +154,7 @@ TARGETS = (
                 f"{simulation.HAND} / {simulation.SIMULATION}",
             ),
         ),
+        explanation=explanations.STEPPING,
     ),
     Target("overhead of a call [us]", 20, ((simulation.STEPPING_KIND, "1 robot", simulation.OVERHEAD),), is_upper=True),
     Target("from Python [us]", 5, ((balance.KIND, balance.LAW, "us"),), is_upper=True),
