@@ -24,8 +24,8 @@ ONE_STATE = Explanation(
     "Time of one state",
     "More than half of the time of a quadruped is the critical path of its recursions on Intel and AMD processors. A "
     "third of the instructions of G1 move spilled values; its code exceeds the instruction cache of an AMD processor, "
-    "32 kB, where the fetch of instructions takes up to 89 % of the time. A call from Python takes 0.1 us more, 0.08 us "
-    "of them because it reads arrays by functions of NumPy and not by the layout of its objects.",
+    "32 kB, where the fetch of instructions takes up to 89 % of the time. A call from Python takes 0.1 us more, 0.08 "
+    "us of them because it reads arrays by functions of NumPy and not by the layout of its objects.",
 )
 BATCH = Explanation(
     "Time of a batch",
