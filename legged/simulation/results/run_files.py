@@ -58,7 +58,11 @@ class FieldType(NamedTuple):
     value: Callable[[Array], Any]
 
     def accepts(self, array: Array) -> bool:
-        """Return whether an array, (...), any unit, has this type."""
+        """Return whether an array has this type.
+
+        Args:
+            array: The array, (...), any unit.
+        """
         return array.dtype.kind in self.codes or not array.size
 
 
