@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import array, number, real_array, shown
-from legged.checked import checked
+from legged.arguments import array, instance, number, real_array, shown
+from legged.checked import checked, reads_arguments
 from legged.compiler import Counts
 from legged.errors import ArgumentError, LeggedError, ShapeError, UnknownNameError
 from legged.loops import ClosedRobot
@@ -61,6 +61,7 @@ class Impact:
     terms: Sequence[Term] = ()
 
 
+@checked
 class Problem:
     """An optimal control problem.
 
@@ -125,11 +126,16 @@ class Problem:
         self.robot, self._tree = robot, tree
         self.nodes, self.final = list(nodes), list(final)
         if not self.nodes:
-            raise ArgumentError("a problem needs at least one node")
+            raise ArgumentError("nodes must have at least one entry: a problem needs a Stage")
+        for name, entries, kinds, words in (
+            ("nodes", self.nodes, (Stage, Impact), "a Stage or an Impact"),
+            ("final", self.final, (Cost, Constraint), "a Cost or a Constraint"),
+        ):
+            for k, entry in enumerate(entries):
+                instance(f"entry {k} of {name}", entry, kinds, words)
         for value, name in ((velocity_gain, "velocity_gain"), (restitution, "restitution"), (damping, "damping")):
-            number(name, value)
-            if value < 0.0:
-                raise ArgumentError(f"{name} must be at least 0, got {value}")
+            number(name, value, least=0.0)
+        number("start_time", start_time, "s")
         self.set_start(q, np.zeros(tree.nv) if v is None else v)
         self.actuated = _actuated(tree, actuated)
         self.lower = control_bound("lower", lower, -np.inf, len(self.actuated))
@@ -161,6 +167,7 @@ class Problem:
         """The robot, or the spanning tree of one with closed loops."""
         return self._tree
 
+    @reads_arguments
     def set_start(self, q: Any, v: Any) -> None:
         """Set the initial state, or those of several problems.
 
@@ -197,6 +204,7 @@ class Problem:
             models.append(NodeModel(equations, group.terms, group.sizes, self.nu, self.method, len(self.phases)))
         return models
 
+    @reads_arguments
     def advance(self, nodes: Sequence[Stage]) -> None:
         """Remove the first nodes and append others at the end, for a receding horizon; `Solver.advance` calls it.
 
@@ -368,8 +376,6 @@ def _phases(nodes: Sequence[Stage | Impact], bounds: Any) -> dict[str, tuple[flo
 def _contacts(nodes: Sequence[Stage | Impact]) -> tuple[Contact, ...]:
     contacts: dict[str, Contact] = {}
     for k, node in enumerate(nodes):
-        if not isinstance(node, Stage | Impact):
-            raise ArgumentError(f"node {k} must be a Stage or an Impact, got {node!r}")
         for contact in node.contacts:
             contact = Contact(contact) if isinstance(contact, str) else contact
             if contacts.setdefault(contact.name, contact) != contact:
