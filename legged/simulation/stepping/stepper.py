@@ -206,7 +206,7 @@ class Stepper:
         except Exception as error:  # tracing runs the user's code, which may raise anything
             reason = f"{type(error).__name__}: {error}"
         if self.compiled:
-            raise TraceError(f"the time step cannot be compiled: {reason}")
+            raise TraceError(f"the closed loop cannot be compiled: {reason}")
         if element == FLOAT64:
             warn_of_python(self.batch.first.loop, reason)
         return None, reason
