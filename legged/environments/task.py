@@ -40,7 +40,7 @@ class Observation:
     function: Function
     scale: Any = 1.0
     noise: Any = 0.0
-    limit: float = 100.0
+    limit: Any = 100.0
     reflection: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
