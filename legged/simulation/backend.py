@@ -175,11 +175,12 @@ def select_backend(
 
     Args:
         loop: The closed loop. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
-        compares_rates: Whether the rates of a memory are compared, which `Stepper.prepare` does for fixed steps.
         compiled: True requires one kernel for the whole loop, False runs the controller in Python, None compiles the
             loop if possible, except for a scene of more than `MANY_CONTACTS` contact candidates. It is not possible if
             controller or ground cannot be traced, or if compiled results differ from those in Python, as they do for a
             controller with a hidden state.
+        compares_rates: Whether rates of memories are compared, too. With fixed steps they are not: `Stepper.prepare`
+            compares the steps instead.
 
     Raises:
         TraceError: If compiled is True and the loop cannot be compiled.
