@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import array, instance, number, real_array, shown
+from legged.arguments import array, instance, known_name, number, real_array, shown
 from legged.checked import checked, reads_arguments
 from legged.compiler import Counts
 from legged.errors import ArgumentError, LeggedError, ShapeError, UnknownNameError
@@ -105,8 +105,8 @@ class Problem:
             robot: The robot, or one with closed loops.
             nodes: Stages and impacts in their order.
             final: Costs and constraints of the final state, which do not depend on controls and forces.
-            q: Initial configuration, (nq,), or one for each of several problems, (problems, nq).
-            v: Initial velocity, (nv,) or (problems, nv); zero by default.
+            q: Initial configuration, (nq,), or one for each of several problems, (problems, nq), mixed units.
+            v: Initial velocity, (nv,) or (problems, nv), mixed units; zero by default.
             actuated: Names of the joints with controls; all by default.
             lower, upper: Bounds of the controls, numbers or (nu,), [N m] or [N]; none by default.
             velocity_gain: Rate at which velocities of contacts decay in stages, [1/s].
@@ -127,12 +127,10 @@ class Problem:
         self.nodes, self.final = list(nodes), list(final)
         if not self.nodes:
             raise ArgumentError("nodes must have at least one entry: a problem needs a Stage")
-        for name, entries, kinds, words in (
-            ("nodes", self.nodes, (Stage, Impact), "a Stage or an Impact"),
-            ("final", self.final, (Cost, Constraint), "a Cost or a Constraint"),
-        ):
-            for k, entry in enumerate(entries):
-                instance(f"entry {k} of {name}", entry, kinds, words)
+        for k, node in enumerate(self.nodes):
+            instance(f"entry {k} of nodes", node, (Stage, Impact), "a Stage or an Impact")
+        for k, term in enumerate(self.final):
+            instance(f"entry {k} of final", term, (Cost, Constraint), "a Cost or a Constraint")
         for value, name in ((velocity_gain, "velocity_gain"), (restitution, "restitution"), (damping, "damping")):
             number(name, value, least=0.0)
         number("start_time", start_time, "s")
@@ -330,8 +328,7 @@ def _actuated(tree: Robot, names: Sequence[str] | None) -> tuple[int, ...]:
     joints = {joint.name: joint for joint in tree.joints}
     entries: list[int] = []
     for name in names:
-        if name not in joints:
-            raise UnknownNameError("joint", name, joints)
+        known_name("joint", name, joints)
         entries += range(joints[name].v.start, joints[name].v.stop)
     return tuple(entries)
 

@@ -25,7 +25,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from legged.arguments import instance
-from legged.checked import checked
 from legged.errors import FileError, LeggedError, MissingError, SimulationWarning, warn_caller
 from legged.output import output_file, replaced, visible
 from legged.sweeps.content import chunk_keys
@@ -263,7 +262,6 @@ def row_order(n: int, shuffled: bool) -> np.ndarray:
     return np.random.default_rng(0).permutation(n) if shuffled else np.arange(n)
 
 
-@checked
 class Study:
     """Reader of the study that was computed last in a store; it does not need the code of the study.
 

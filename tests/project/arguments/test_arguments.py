@@ -17,7 +17,7 @@ import pytest
 import controllers
 import legged
 import robots
-from legged import arguments, deployment, environments, identification, optimization, sweeps
+from legged import arguments
 from legged.checked import checked
 from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError, SimulationWarning, UnknownNameError
 
@@ -198,7 +198,7 @@ def test_checked_functions_keep_their_name_signature_and_place():
     assert pickle.loads(pickle.dumps(example)) is example
 
 
-BIPED, QUADRUPED = robots.planar_biped(), robots.spatial_quadruped()
+BIPED = robots.planar_biped()
 GROUND = legged.ground.paper_ground(BIPED)
 REST = BIPED.neutral(), np.zeros(BIPED.nv)
 RAGGED = [[1.0, 2.0], [3.0]]
@@ -329,33 +329,6 @@ def test_a_sample_of_bad_calls_of_public_functions_classes_and_methods_ends_in_w
     monkeypatch.chdir(tmp_path)  # some functions write files
     report = argument_fuzz.fuzz(seed=1, most=400)
     assert report.calls == 400 and report.missing == [] and report.defects == []
-
-
-def test_a_sample_of_bad_calls_of_the_packages_above_simulation_ends_in_words(monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    packages = "environments.", "optimization.", "sweeps.", "deployment.", "estimation.", "identification."
-    report = argument_fuzz.fuzz(seed=2, most=1000, only=lambda case: case.name.startswith(packages))
-    assert report.calls == 1000 and report.defects == []
-
-
-@pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        (lambda: environments.velocity(None), "robot must be a legged.Robot"),
-        (lambda: environments.velocity(QUADRUPED, gait_period=-1.0), "gait_period must be positive"),
-        (lambda: environments.velocity(QUADRUPED, kp=np.nan), "kp must be finite"),
-        (lambda: environments.jumping(QUADRUPED, rise=0.2), "rise must be"),
-        (lambda: optimization.Problem(BIPED, [None], q=REST[0]), "entry 0 of nodes must be a Stage or an Impact"),
-        (lambda: optimization.Cost(len, weight="1"), "weight must hold real numbers"),
-        (lambda: sweeps.random(4, {"x": (0.0, 1.0)}, seed=-1), "seed must be at least 0"),
-        (lambda: deployment.JointCommand.damping(-1, 1.0), "nj must be at least 0"),
-        (lambda: deployment.SimulatedRobot(QUADRUPED, QUADRUPED.neutral(), rate="fast"), "rate must be a number"),
-        (lambda: identification.Log(np.arange(3.0), "ab", np.zeros((3, 2))), "joints must be a sequence of texts"),
-    ],
-)
-def test_packages_above_simulation_name_the_argument(call, words):
-    with pytest.raises(LeggedError, match=words):
-        call()
 
 
 def test_no_refused_call_of_a_method_or_setter_changes_its_object(monkeypatch, tmp_path):
