@@ -21,7 +21,9 @@ from legged.ground import paper_ground
 from legged.table import Table
 
 KIND = "accuracy"
+"""First part of the keys of these results in a record."""
 ROBOTS = 100
+"""Number of random robots."""
 Comparison = Callable[[legged.Robot, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 

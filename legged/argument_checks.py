@@ -186,6 +186,10 @@ def _instance_check(kind: Any, words: str, name: str, value: Any) -> None:
 
 
 def _array_check(name: str, value: Any, infinite: bool, shape: tuple[int | None, ...] | None = None) -> None:
+    """Raise an error if a value is no array of numbers, or one of another shape, with NaN or, unless allowed, infinity.
+
+    Plain numbers and arrays of floats, the most frequent values, are accepted before the slower checks.
+    """
     if shape is None and type(value) in (float, int) and -_LARGEST <= value <= _LARGEST:
         return
     if isinstance(value, np.ndarray) and shape is None and not isinstance(value, np.ma.MaskedArray):
@@ -337,6 +341,7 @@ def _union_check(members: list[tuple[Check, str] | None]) -> tuple[Check, str] |
 
 
 def _is_infinite(default: Any) -> bool:
+    """Return whether a default value is or has an infinite number, so that arguments may be infinite, too."""
     try:
         return bool(np.isinf(np.asarray(default, float)).any())
     except (TypeError, ValueError):

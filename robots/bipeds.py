@@ -74,6 +74,11 @@ def crouch(robot: Robot) -> State:
 
 
 def _leg(first: int, mass: float, length: float) -> Limb:
+    """Return a leg, from the hip to the foot.
+
+    Args:
+        first: Number of its first body and joint. mass: Of the person, [kg]. length: Of the foot, [m].
+    """
     names = ("hip", "hip", "thigh", "shank", "ankle", "foot")
     hip_x, hip_y, thigh, shank, ankle, foot = (f"{name}_{first + k}" for k, name in enumerate(names))
     joints = {"hip_x": "x", "hip_y": "-y", "hip_z": "z", "knee": "-y", "ankle_x": "x", "ankle_y": "-y"}
@@ -93,6 +98,7 @@ def _leg(first: int, mass: float, length: float) -> Limb:
 
 
 def _physics(k: int) -> JointPhysics:
+    """Return the range, the effort and the speed of joint k of a leg, from 0."""
     lower, upper = np.radians(RANGES[k])
     return JointPhysics(lower=lower, upper=upper, effort=EFFORTS[k], speed=SPEED)
 
@@ -111,6 +117,7 @@ def _segment(mass: float, length: float, gyration: float, radius: float) -> Iner
 
 
 def _foot(name: str, mass: float, length: float) -> Link:
+    """Return a foot as a box with contact points at the corners of its sole; its origin is the ankle."""
     heel = -HEEL * length
     ends = {"heel": heel, "toe": heel + length}
     sides = {"left": SOLE / 2, "right": -SOLE / 2}

@@ -87,6 +87,22 @@ def tracking_in_mujoco(
         delay: Time after which targets arrive, [s]. mass: Factor of the mass and the inertia of the base.
         robots: Number of robots for each command. seed: Of the starts.
     """
+    model = _mujoco_scene(task, mass)
+    given = np.repeat(np.asarray(COMMANDS), robots, axis=0)
+    starts = make(task, num_envs=len(given), threads=1)
+    starts.reset(seed=seed)
+    states = zip(given, starts.q, starts.v, strict=True)
+    runs = [_run_in_mujoco(model, task, network, *state, duration, delay) for state in states]
+    velocities, fallen = zip(*runs, strict=True)
+    errors = np.array(velocities) - given
+    size = np.stack([np.hypot(errors[:, 0], errors[:, 1]), np.abs(errors[:, 2])], axis=1)
+    means = (np.array(x).reshape(len(COMMANDS), robots, -1).mean(axis=1) for x in (velocities, size, fallen))
+    moved, error, fell_part = means
+    return Tracking(np.asarray(COMMANDS), moved, error, fell_part[:, 0])
+
+
+def _mujoco_scene(task: Task, mass: float) -> Any:
+    """Return the `mujoco.MjModel` of the robot, ground and servos of a task; the mass of its base is scaled."""
     import mujoco
 
     with tempfile.TemporaryDirectory() as folder:
@@ -103,43 +119,53 @@ def tracking_in_mujoco(
     base = int(model.jnt_bodyid[0])
     model.body_mass[base] *= mass
     model.body_inertia[base] *= mass
+    mujoco.mj_setConst(model, mujoco.MjData(model))
+    return model
+
+
+def _run_in_mujoco(
+    model: Any,
+    task: Task,
+    network: controllers.Network,
+    command: Array,
+    q: Array,
+    v: Array,
+    duration: float,
+    delay: float,
+) -> tuple[Array, float]:
+    """Return the mean velocity after 2 s, (3,), [m/s], [m/s], [rad/s], heading axes, and 1.0 if the robot fell, else 0.
+
+    Args:
+        model: Result of `_mujoco_scene`. task, network: As in `tracking_in_mujoco`.
+        command: Commanded velocity, (3,), [m/s], [m/s], [rad/s], heading axes.
+        q, v: Start, (nq,) and (nv,), mixed units. duration, delay: As in `tracking_in_mujoco`, [s].
+    """
+    import mujoco
+
     data: Any = mujoco.MjData(model)
-    mujoco.mj_setConst(model, data)
     terrain, to, nj = task.ground.terrain, legged.conversions.mujoco(task.robot, model), task.robot.nj
     bent = task.robot.neutral()
     bent[-nj:] = np.arange(1.0, nj + 1.0) * 0.01
     order = np.rint(100.0 * to.to_configuration(bent)[7:]).astype(int) - 1  # number in q of each joint of MuJoCo
-    velocities, fallen, given = [], [], np.repeat(np.asarray(COMMANDS), robots, axis=0)
-    starts = make(task, num_envs=len(given), threads=1)
-    starts.reset(seed=seed)
-    for command, start, speed in zip(given, starts.q, starts.v, strict=True):
-        mujoco.mj_resetData(model, data)
-        data.qpos[:], data.qvel[:] = to.to_configuration(start), to.to_velocity(start, speed)
-        action, last, target, total, count, fell = np.zeros(nj), np.zeros(nj), task.posture, np.zeros(3), 0, False
-        memory = task.actor_memory
-        for step in range(round(duration / task.period)):
-            q = to.from_configuration(data.qpos)
-            v = to.from_velocity(data.qpos, data.qvel)
-            sensed = (q, v, action, last, command, step)
-            memory = task.remembered(*sensed, memory) if step else memory
-            chosen = network(task.observed(*sensed, memory))[0]
-            action, last, previous = chosen, action, target
-            target = task.targets(chosen)
-            for k in range(round(task.period / _MUJOCO_STEP)):
-                data.ctrl[:] = (previous if k * _MUJOCO_STEP < delay - 1e-9 else target)[order]
-                mujoco.mj_step(model, data)
-            height = data.qpos[2] - float(terrain.height(data.qpos[0], data.qpos[1]))
-            fell |= bool(height < 0.4 * task.height)
-            if step * task.period >= 2.0:
-                q, v = to.from_configuration(data.qpos), to.from_velocity(data.qpos, data.qvel)
-                total, count = total + heading_velocities(q[None], v[None])[0], count + 1
-        velocities.append(total / count)
-        fallen.append(float(fell))
-    errors = np.array(velocities) - given
-    size = np.stack([np.hypot(errors[:, 0], errors[:, 1]), np.abs(errors[:, 2])], axis=1)
-    means = (np.array(x).reshape(len(COMMANDS), robots, -1).mean(axis=1) for x in (velocities, size, fallen))
-    moved, error, fell_part = means
-    return Tracking(np.asarray(COMMANDS), moved, error, fell_part[:, 0])
+    data.qpos[:], data.qvel[:] = to.to_configuration(q), to.to_velocity(q, v)
+    action, last, target, total, count, fell = np.zeros(nj), np.zeros(nj), task.posture, np.zeros(3), 0, False
+    memory = task.actor_memory
+    for step in range(round(duration / task.period)):
+        q, v = to.from_configuration(data.qpos), to.from_velocity(data.qpos, data.qvel)
+        sensed = (q, v, action, last, command, step)
+        memory = task.remembered(*sensed, memory) if step else memory
+        chosen = network(task.observed(*sensed, memory))[0]
+        action, last, previous = chosen, action, target
+        target = task.targets(chosen)
+        for k in range(round(task.period / _MUJOCO_STEP)):
+            data.ctrl[:] = (previous if k * _MUJOCO_STEP < delay - 1e-9 else target)[order]
+            mujoco.mj_step(model, data)
+        height = data.qpos[2] - float(terrain.height(data.qpos[0], data.qpos[1]))
+        fell |= bool(height < 0.4 * task.height)
+        if step * task.period >= 2.0:
+            q, v = to.from_configuration(data.qpos), to.from_velocity(data.qpos, data.qvel)
+            total, count = total + heading_velocities(q[None], v[None])[0], count + 1
+    return total / count, float(fell)
 
 
 def time_as_c(task: Task, network: controllers.Network, steps: int = 50_000) -> Table:

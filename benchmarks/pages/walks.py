@@ -20,7 +20,7 @@ def walks() -> str:
 REASONS = {
     "legged/simulation": "entry point, backend, interface of controllers, integrators",
     "legged/simulation/stepping": "batch of one robot, its stepper and engine",
-    "legged/simulation/loop": "closed loop: outputs for the comparison, time step for the trace",
+    "legged/simulation/loop": "closed loop: outputs and time step, traced and with numbers",
     "legged/simulation/checks": "controller, start, divergence, falls, warnings about the motion",
     "legged/simulation/results": "the run",
     "controllers": "start of the law: gait at the first time, gains; torques",
@@ -54,8 +54,8 @@ def folders() -> str:
 
 STAGES = {
     "start": "arguments, parameters, initial state, start of the controller, checks of step, range and overlap",
-    "comparison": "closed loop evaluated at four states in Python and in machine code",
-    "trace": "outputs, rates and time step recorded, simplified, and looked up in the cache",
+    "comparison": "outputs at four states and time steps from three, in Python and in machine code",
+    "trace": "outputs and time step recorded, simplified, and looked up in the cache",
     "time steps": "samples, calls of machine code, divergence and falls",
     "record": "outputs at the samples, the run, warnings about the motion",
 }

@@ -58,7 +58,7 @@ def overhead() -> Table:
         waiting(*row)
     alone = time.perf_counter() - start
     content.versions()  # once in a process
-    cores, os.cpu_count = os.cpu_count, lambda: 1
+    cores, os.cpu_count = os.cpu_count, lambda: 1  # so that the sweep takes one thread
     with tempfile.TemporaryDirectory() as folder:
         sweep = legged.sweep(waiting, samples, folder, chunk=10, progress=False)
         start, used = time.perf_counter(), time.process_time()
@@ -162,6 +162,7 @@ def _costs(expected: sweeps.Cost, measured: sweeps.Cost) -> list[tuple[str, str]
 
 
 def _share(succeeded: Any) -> str:
+    """Return the number of trials that succeeded, of all, and the interval of confidence of their share, as text."""
     low, high = sweeps.success_interval(int(succeeded.sum()), len(succeeded))
     return f"{succeeded.sum()}/{len(succeeded)} ({low:.2f} to {high:.2f} at 95 %)"
 

@@ -327,7 +327,7 @@ class MotionPlanner:
         friction: Any,
         arms: Sequence[int] = (),
     ) -> tuple[list[Contact], list[Task]]:
-        """Return the contacts and tasks of whole-body control."""
+        """Return the contacts and tasks of whole-body control; arguments as in `torques`."""
         w = 1.0 / self.time_unit
         linear = Tracking(acceleration=plan.acceleration, gains=(0.0, 0.0))
         angular = Tracking(acceleration=plan.angular_acceleration, gains=(0.0, 0.0), weight=self.height**2)

@@ -24,6 +24,35 @@ from legged.errors import SimulationInterrupt
 
 Setup = tuple[Any, Any, dict[str, Any]]
 """A robot, its controller, and the options of `simulate`."""
+Size = Annotated[
+    tuple[float, float] | None,
+    typer.Option(
+        help="Of a height map: width along x and height of white above black, in meters; a table has heights."
+    ),
+]
+Period = Annotated[float | None, typer.Option(help="Duration of a step, in seconds.", callback=positive)]
+Stride = Annotated[float | None, typer.Option(help="Advance of the base in a step, in meters.")]
+Clearance = Annotated[float | None, typer.Option(help="Height of swinging feet, in meters.")]
+HipHeight = Annotated[float | None, typer.Option(help="Height of the hips, in meters.", callback=positive)]
+Velocity = Annotated[
+    tuple[float, float, float] | None,
+    typer.Option(
+        help="Walk by predictive and whole-body control on rigid ground: velocity forward and to the left in "
+        "meters per second, and yaw rate in radians per second, such as 0.8 0 0.3."
+    ),
+]
+Schedule = Annotated[
+    str | None,
+    typer.Option("--gait", help="With --velocity: trot, walk, crawl, pace, bound, gallop, pronk, tripod or stand."),
+]
+Drive = Annotated[
+    bool, typer.Option("--drive", help="Drive the walking robot in the browser by keys, a gamepad or clicks.")
+]
+Compare = Annotated[
+    str | None,
+    typer.Option(help="Compare values of a number of the law side by side, such as controller.kp=100,400."),
+]
+View = Annotated[bool, typer.Option("--view", help="Show the run in the browser until Ctrl-C.")]
 
 
 def add_gait_commands(command: Callable[..., Any]) -> None:
@@ -52,41 +81,17 @@ def _add_gait_command(command: Callable[..., Any], name: str, gait: str, usual: 
         duration: Duration = 4.0,
         ground: GroundName = None,
         terrain: TerrainName = "flat",
-        size: Annotated[
-            tuple[float, float] | None,
-            typer.Option(
-                help="Of a height map: width along x and height of white above black, in meters; a table has heights."
-            ),
-        ] = None,
-        period: Annotated[float | None, typer.Option(help="Duration of a step, in seconds.", callback=positive)] = None,
-        stride: Annotated[float | None, typer.Option(help="Advance of the base in a step, in meters.")] = None,
-        clearance: Annotated[float | None, typer.Option(help="Height of swinging feet, in meters.")] = None,
-        hip_height: Annotated[
-            float | None, typer.Option(help="Height of the hips, in meters.", callback=positive)
-        ] = None,
-        velocity: Annotated[
-            tuple[float, float, float] | None,
-            typer.Option(
-                help="Walk by predictive and whole-body control on rigid ground: velocity forward and to the left in "
-                "meters per second, and yaw rate in radians per second, such as 0.8 0 0.3."
-            ),
-        ] = None,
-        schedule: Annotated[
-            str | None,
-            typer.Option(
-                "--gait", help="With --velocity: trot, walk, crawl, pace, bound, gallop, pronk, tripod or stand."
-            ),
-        ] = None,
-        drive: Annotated[
-            bool,
-            typer.Option("--drive", help="Drive the walking robot in the browser by keys, a gamepad or clicks."),
-        ] = False,
-        compare: Annotated[
-            str | None,
-            typer.Option(help="Compare values of a number of the law side by side, such as controller.kp=100,400."),
-        ] = None,
+        size: Size = None,
+        period: Period = None,
+        stride: Stride = None,
+        clearance: Clearance = None,
+        hip_height: HipHeight = None,
+        velocity: Velocity = None,
+        schedule: Schedule = None,
+        drive: Drive = False,
+        compare: Compare = None,
         output: Output = None,
-        view: Annotated[bool, typer.Option("--view", help="Show the run in the browser until Ctrl-C.")] = False,
+        view: View = False,
     ) -> None:
         from legged.app import scenario, selection
         from legged.ground import HeightMap

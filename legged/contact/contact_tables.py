@@ -50,6 +50,8 @@ class ContactTables:
         numbers: Their numbers in `Scene.candidates`, (k,).
         mu, restitution: Coefficients of each contact, (k,), dimensionless; restitution is () if all are zero.
         pattern: Positions of the blocks of the contacts in the matrices.
+        blocks: Blocks of the Jacobian of the contacts, (n, 3, 6), mixed units: two of each contact, one for each side,
+            then those for the coordinates of articulated robots; `pattern.rows` has the order of use.
         diagonal: Blocks of the Delassus operator of each contact with itself, (k, 3, 3), [1/kg], contact frames.
         mobility: The `newton.mobility` of each contact, (k,), [1/kg].
         target: Normal velocities of closed contacts without restitution, (k,), [m/s], contact frames.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from legged.arguments import real_array
+from legged.arguments import number, real_array, whole
 from legged.errors import ShapeError
 from legged.estimation.readings import Reading
 from legged.spatial import Array
@@ -87,9 +87,12 @@ class JointCommand:
 
         Args:
             nj: Number of joints. kd: Gain of the velocities of all joints, [N m s/rad] or [N s/m].
+
+        Raises:
+            ArgumentError, NotFiniteError: The arguments are no such numbers.
         """
-        zero = np.zeros(nj)
-        return cls(zero, zero, zero, zero, np.full(nj, float(kd)))
+        zero = np.zeros(whole("nj", nj, least=0))
+        return cls(zero, zero, zero, zero, np.full(nj, number("kd", kd)))
 
     def actuation(self, joints: Array, rates: Array) -> Array:
         """Return the torques of the servos, (nj,), [N m] or [N].

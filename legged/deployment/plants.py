@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from legged import conversions
+from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.deployment.interface import JointCommand, Measurement
 from legged.errors import MissingError
@@ -39,6 +40,7 @@ class _Sensors:
         return reading
 
 
+@checked
 class SimulatedRobot:
     """The toolkit's own simulation as a `RobotInterface`; its clock is the time of the simulation.
 
@@ -102,6 +104,7 @@ class SimulatedRobot:
         """Do nothing, since a simulation holds no resources."""
 
 
+@checked
 class MujocoPlant:
     """A robot in MuJoCo on its floor, for `legged.deployment.serve`.
 

@@ -81,7 +81,12 @@ class SafetyLimits:
             command: The command. reading: The readings.
             last: Torques of the servos at the last command, (nj,), [N m] or [N], joint coordinates.
             dt: Time since the last command, [s].
+
+        Raises:
+            ShapeError: `last` has another number of joints than the command.
         """
+        if np.shape(last) != command.torques.shape:
+            raise ShapeError(f"last must be {command.torques.shape}, one entry per joint, got shape {np.shape(last)}")
         moved = replace(command, targets=np.clip(command.targets, self.lower, self.upper))
         wanted = moved.actuation(float_array("joints", reading.joints), float_array("joint_rates", reading.joint_rates))
         step = self.torque_rate * dt
@@ -94,7 +99,12 @@ class SafetyLimits:
         Args:
             reading: The readings.
             q: Estimated configuration, (nq,), mixed units, of a floating base; empty for no check of the tilt.
+
+        Raises:
+            ShapeError: q is neither empty nor that of a floating base.
         """
+        if np.ndim(q) != 1 or 0 < len(q) < 7:
+            raise ShapeError(f"q must be (nq,) of a floating base, or empty, got shape {np.shape(q)}")
         joints, rates = float_array("joints", reading.joints), float_array("joint_rates", reading.joint_rates)
         if (joints < self.lower - self.margin).any() or (joints > self.upper + self.margin).any():
             return "a joint is beyond its limits of position"

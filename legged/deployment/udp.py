@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from legged.arguments import number, shown, whole
+from legged.checked import checked
 from legged.deployment.interface import JointCommand, Measurement, measurement_of, measurement_values
 from legged.deployment.packets import Network, Receiver, Sender, channel
 from legged.errors import ArgumentError
@@ -21,6 +22,7 @@ _SILENCE, _GREETING = 0.1, 0.01
 side, and the time between two of them, [s]."""
 
 
+@checked
 class UdpRobot:
     """A `RobotInterface` that receives measurements and sends commands as UDP packets on the same computer.
 
@@ -117,6 +119,7 @@ class Plant(Protocol):
         ...
 
 
+@checked
 def serve(
     plant: Plant,
     port: int,

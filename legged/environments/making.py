@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from legged.arguments import known_name
+from legged.checked import checked
 from legged.environments.task import Task
 from legged.environments.tasks import acrobot, jumping, pendulum, rough, standing_up, tracking, velocity
 from legged.errors import ArgumentError
@@ -26,6 +27,7 @@ TASKS = {
 """Name -> function (robot, **changes) that returns a task."""
 
 
+@checked
 def make(task: str | Task, robot: Robot | None = None, num_envs: int | None = None, **options: Any) -> Any:
     """Return an environment: a `gymnasium.vector.VectorEnv` of many robots, or a `gymnasium.Env` of one.
 

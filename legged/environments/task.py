@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import known_name, real_array, shown
+from legged.arguments import array, known_name, real_array, shown
 from legged.checked import checked
 from legged.compiler import Counts
 from legged.contact.rigid import Rigid
@@ -23,6 +23,7 @@ Array = np.ndarray
 Function = Callable[[State], Any]
 
 
+@checked
 @dataclass(frozen=True)
 class Observation:
     """A term of an observation.
@@ -39,7 +40,7 @@ class Observation:
     function: Function
     scale: Any = 1.0
     noise: Any = 0.0
-    limit: float = 100.0
+    limit: Any = 100.0
     reflection: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -80,6 +81,9 @@ class Memory:
     start: Function
     update: Function
     initial: Any = 0.0
+
+    def __post_init__(self) -> None:
+        array("initial", self.initial)
 
 
 @checked
@@ -207,7 +211,7 @@ class Task:
                 f"{self.robot.base}"
             )
         for name in ("posture", "kp", "kd", "action_scale"):
-            given = real_array(name, getattr(self, name))
+            given = array(name, getattr(self, name))
             if given.shape not in ((), (nj,)) or (name == "posture" and not given.shape):
                 raise ShapeError(f"{name} must be ({nj},), one entry per joint, got shape {given.shape}")
             object.__setattr__(self, name, np.broadcast_to(given, (nj,)))

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from legged.arguments import number
+from legged.arguments import array, number
 from legged.checked import checked
 from legged.compiler.ir import random_uniform, where
 from legged.dynamics.frames import Frame
@@ -60,6 +60,8 @@ class Instruments:
         number("force", self.force, least=0.0)
         number("false_contacts", self.false_contacts, least=0.0, most=1.0)
         number("seed", self.seed, least=0.0, below=2.0**24)
+        for name in ("gyro_bias", "accelerometer_bias"):
+            array(name, getattr(self, name))
 
     def start(self, robot: Robot, q: Array, v: Array) -> tuple[Self, Array]:
         """Return (instruments, memory) for a robot, the memory (10,); see `ContactKalmanFilter.start`.

@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from legged.arguments import number
+from legged.arguments import number, shown
 from legged.checked import checked
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
 from legged.dynamics.kinematics import jacobian_at, motion, on_bodies
 from legged.dynamics.modules import inward, transforms
 from legged.dynamics.passive import velocity_forces
-from legged.errors import DefinitionError
+from legged.errors import ArgumentError, DefinitionError
 from legged.estimation.contacts import contact_probabilities
 from legged.estimation.readings import Reading, SensedRobot
 from legged.robot.configuration import scatter_add
@@ -79,6 +79,8 @@ class TorqueContacts:
 
     def __post_init__(self) -> None:
         number("gain", self.gain, "1/s", above=0.0)
+        if not hasattr(self.filter, "start"):
+            raise ArgumentError(f"filter must be a filter of legged.estimation, got {shown(self.filter)}")
 
     def start(self, robot: Robot, q: Array, v: Array) -> tuple[Self, Array]:
         """Return (estimator, memory), (k,); arguments and errors as in `ContactKalmanFilter.start`.

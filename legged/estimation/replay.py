@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import real_array, rounded_array
+from legged.arguments import real_array, rounded_array, shown
 from legged.checked import checked
 from legged.compiler import Kernel
 from legged.compiler import compile as compile_function
 from legged.dynamics.kinematics import link_poses
-from legged.errors import ShapeError
+from legged.errors import ArgumentError, ShapeError
 from legged.estimation.contacts import link_wrenches
 from legged.estimation.instruments import Instruments
 from legged.estimation.readings import Reading
@@ -61,8 +61,10 @@ def instrument_readings(
         ArgumentError, NotFiniteError: Readings are no real numbers, or not finite.
         ShapeError: Arrays do not match, or times are not equally spaced.
     """
-    times, q, v = (real_array(name, x) for name, x in (("times", times), ("q", q), ("v", v)))
-    dt = _period(times)
+    times, dt = _period(times)
+    q, v = rounded_array("q", q, (None, robot.nq)), rounded_array("v", v, (None, robot.nv))
+    if not (len(q) and len(v)):
+        raise ShapeError(f"q and v must have {len(times)} rows, one for each time, got {len(q)} and {len(v)}")
     started, memory = instruments.start(robot, q[0], v[0])
     count = len(started.sensed.feet)
     forces = real_array("forces", forces)
@@ -117,12 +119,14 @@ def run_estimator(robot: Robot, estimator: Any, times: Array, readings: Reading,
     Raises:
         ShapeError: Arrays do not match, or times are not equally spaced.
     """
-    times = real_array("times", times)
+    if not hasattr(estimator, "start"):
+        raise ArgumentError(f"estimator must be a filter of legged.estimation, got {shown(estimator)}")
+    times, dt = _period(times)
     readings = Reading(*(rounded_array(f"readings.{name}", part) for name, part in readings._asdict().items()))
-    dt, joints = _period(times), readings.joints
+    joints = readings.joints
     if joints.shape[0] != len(times):
         raise ShapeError(f"there are {len(times)} times, but readings at {joints.shape[0]}")
-    q, v = (np.broadcast_to(x, (*joints.shape[1:-1], x.shape[-1])) for x in (real_array("q", q), real_array("v", v)))
+    q, v = (_guess(*guess, joints.shape[1:-1]) for guess in (("q", q, robot.nq), ("v", v, robot.nv)))
     guesses = [
         estimator.start(robot, *guess) for guess in zip(q.reshape(-1, robot.nq), v.reshape(-1, robot.nv), strict=True)
     ]
@@ -160,9 +164,18 @@ def estimator_kernel(started: Any, size: int, dt: float) -> Kernel:
     return compile_function(update, memory=(size,), **started.sensed.shapes._asdict())
 
 
-def _period(times: Array) -> float:
-    """Return the time between equally spaced times, [s]."""
+def _guess(name: str, value: Any, size: int, sets: tuple[int, ...]) -> Array:
+    """Return first guesses, (*sets, size), mixed units, from one or one for each set of readings."""
+    guess = real_array(name, value)
+    if guess.shape not in ((size,), (*sets, size)):
+        raise ShapeError(f"{name} must be {(size,)}, or {(*sets, size)} for each set, got shape {guess.shape}")
+    return np.broadcast_to(guess, (*sets, size))
+
+
+def _period(times: Any) -> tuple[Array, float]:
+    """Return equally spaced times, (T,), [s], and the time between them, [s]."""
+    times = rounded_array("times", times, (None,))
     steps = np.diff(times)
     if len(steps) < 1 or not np.allclose(steps, steps[0], rtol=1e-6) or steps[0] <= 0.0:
         raise ShapeError("times must be at least two that increase in equal steps")
-    return float((times[-1] - times[0]) / len(steps))
+    return times, float((times[-1] - times[0]) / len(steps))

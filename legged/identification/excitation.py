@@ -11,7 +11,7 @@ from legged.algorithms.newton_euler import inverse_dynamics_regressor
 from legged.arguments import number, rounded_array, whole
 from legged.checked import checked
 from legged.compiler import BatchKernel, jacobian
-from legged.errors import ArgumentError, SingularError
+from legged.errors import ArgumentError, ShapeError, SingularError
 from legged.identification.linear import base_parameters
 from legged.identification.log import Log
 from legged.identification.parameter import PerJoint
@@ -20,6 +20,7 @@ from legged.robot.robot import Robot
 from legged.spatial import Array
 
 _POINTS = 8  # instants for each harmonic, at which limits are imposed and the information is averaged
+_MOST_INSTANTS = 1e7  # of the motion that is returned
 _MARGIN = 0.02  # relative, of the limits, since the motion may exceed them between these instants
 _FROM_STOPS = 0.1  # distance from stops, relative to half of the range, since joints overshoot their commands
 
@@ -94,15 +95,16 @@ def excitation(
     n, count = len(robot.joints), whole("harmonics", harmonics, least=2)
     number("duration", duration, "s", above=0.0)
     number("period", period, "s", above=0.0)
+    whole("seed", seed, least=0)
+    if duration / period > _MOST_INSTANTS:
+        raise ArgumentError(f"duration / period must be at most {_MOST_INSTANTS:g} instants, got {duration / period:g}")
     if any(joint.nv != 1 for joint in robot.joints):
         raise ArgumentError("an excitation needs joints of one degree of freedom")
     low, high = _limits(robot, "lower", lower), _limits(robot, "upper", upper)
     inset = _FROM_STOPS * (high - low) / 2
     low, high = low + (inset if lower is None else 0.0), high - (inset if upper is None else 0.0)
     fast = _limits(robot, "speed", speed)
-    steep = (
-        np.full(n, np.inf) if acceleration is None else np.broadcast_to(rounded_array("acceleration", acceleration), n)
-    )
+    steep = np.full(n, np.inf) if acceleration is None else _per_joint(robot, "acceleration", acceleration)
     if (high <= low).any():
         raise ArgumentError("each upper limit must exceed the lower one")
     for name, most in (("speed", fast), ("acceleration", steep)):
@@ -212,11 +214,18 @@ def _basis(times: Array, duration: float, harmonics: int) -> tuple[Array, Array,
     return np.hstack([one, s, c]), np.hstack([0 * one, w * c, -w * s]), np.hstack([0 * one, -(w**2) * s, -(w**2) * c])
 
 
+def _per_joint(robot: Robot, name: str, given: PerJoint) -> Array:
+    """Return one number for each joint, (n_joints,), or ShapeError."""
+    values, n = rounded_array(name, given), len(robot.joints)
+    if values.shape not in ((), (1,), (n,)):
+        raise ShapeError(f"{name} must be a number or ({n},), one entry per joint, got shape {values.shape}")
+    return np.broadcast_to(values, n).astype(float)
+
+
 def _limits(robot: Robot, name: str, given: PerJoint | None) -> Array:
     """Return limits of the joints, (n_joints,)."""
-    n = len(robot.joints)
     if given is not None:
-        return np.broadcast_to(rounded_array(name, given), n).astype(float)
+        return _per_joint(robot, name, given)
     values = np.array([float(np.ravel(getattr(joint.definition.physics, name))[0]) for joint in robot.joints])
     if not np.isfinite(values).all():
         joint = robot.joints[int(np.argmin(np.isfinite(values)))].name

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import qr, solve_triangular
 
 from legged.algorithms.newton_euler import INERTIAL_PARAMETERS, inertial_parameters, inverse_dynamics_regressor
-from legged.arguments import array
+from legged.arguments import array, whole
 from legged.checked import checked
 from legged.compiler import compile
 from legged.dynamics.inverse import inverse_dynamics
@@ -66,7 +66,7 @@ def base_parameters(robot: Robot, seed: int = 0) -> BaseParameters:
 
     Source: Gautier 1991, "Numerical calculation of the base inertial parameters of robots".
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(whole("seed", seed, least=0))
     n = 10 * len(robot.links)
     count = max(_SAMPLES * n // max(robot.nv, 1), _SAMPLES)
     q = np.array([random_configuration(robot, rng) for _ in range(count)])
@@ -186,7 +186,12 @@ def _constrained_least_squares(A: Array, b: Array, rows: Array, constants: Array
     solver = clarabel.DefaultSolver(
         sparse.csc_matrix(np.triu(H)), -g, sparse.csc_matrix(rows), constants, cones, settings
     )
-    solution = solver.solve()
+    try:
+        solution = solver.solve()
+    except BaseException as error:  # a panic of the solver, which is no Exception
+        if type(error).__name__ != "PanicException":
+            raise
+        raise SingularError(f"the numbers are too large or too different for the solver: {error}") from None
     if str(solution.status) not in ("Solved", "AlmostSolved"):
         raise SingularError(f"the solver finds no physically possible parameters: {solution.status}")
     return np.asarray(solution.x)

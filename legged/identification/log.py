@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from legged.arguments import known_name
+from legged.arguments import known_name, shown
 from legged.checked import checked
 from legged.errors import ArgumentError, NotFiniteError, ShapeError, UnknownNameError
 from legged.output import visible, write_file
@@ -71,6 +71,8 @@ class Log:
                 f"times of a log must increase, but sample {k + 1} at {times[k + 1]:.6f} s follows {times[k]:.6f} s"
             )
         object.__setattr__(self, "times", times)
+        if isinstance(self.joints, str) or not all(isinstance(name, str) for name in self.joints):
+            raise ArgumentError(f"joints must be a sequence of texts, the names of joints, got {shown(self.joints)}")
         object.__setattr__(self, "joints", tuple(self.joints))
         repeated = [name for name in self.joints if self.joints.count(name) > 1]
         if repeated:

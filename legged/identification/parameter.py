@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import known_name
+from legged.arguments import array, known_name
 from legged.checked import checked
 from legged.errors import DefinitionError, InertiaError
 from legged.ground.ground import Ground
@@ -119,7 +119,7 @@ def inertia_of(pseudo: Array) -> Inertia:
     Raises:
         InertiaError: The matrix is not the pseudo-inertia of a body.
     """
-    mass, center, tensor = _parts(np.asarray(pseudo, float))
+    mass, center, tensor = _parts(array("pseudo", pseudo, (4, 4)))
     return Inertia(float(mass), center, (tensor + tensor.T) / 2)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import array, number, real_array, shown
-from legged.checked import checked
+from legged.arguments import array, instance, known_name, number, real_array, shown
+from legged.checked import checked, reads_arguments
 from legged.compiler import Counts
 from legged.errors import ArgumentError, LeggedError, ShapeError, UnknownNameError
 from legged.loops import ClosedRobot
@@ -61,6 +61,7 @@ class Impact:
     terms: Sequence[Term] = ()
 
 
+@checked
 class Problem:
     """An optimal control problem.
 
@@ -104,8 +105,8 @@ class Problem:
             robot: The robot, or one with closed loops.
             nodes: Stages and impacts in their order.
             final: Costs and constraints of the final state, which do not depend on controls and forces.
-            q: Initial configuration, (nq,), or one for each of several problems, (problems, nq).
-            v: Initial velocity, (nv,) or (problems, nv); zero by default.
+            q: Initial configuration, (nq,), or one for each of several problems, (problems, nq), mixed units.
+            v: Initial velocity, (nv,) or (problems, nv), mixed units; zero by default.
             actuated: Names of the joints with controls; all by default.
             lower, upper: Bounds of the controls, numbers or (nu,), [N m] or [N]; none by default.
             velocity_gain: Rate at which velocities of contacts decay in stages, [1/s].
@@ -125,11 +126,14 @@ class Problem:
         self.robot, self._tree = robot, tree
         self.nodes, self.final = list(nodes), list(final)
         if not self.nodes:
-            raise ArgumentError("a problem needs at least one node")
+            raise ArgumentError("nodes must have at least one entry: a problem needs a Stage")
+        for k, node in enumerate(self.nodes):
+            instance(f"entry {k} of nodes", node, (Stage, Impact), "a Stage or an Impact")
+        for k, term in enumerate(self.final):
+            instance(f"entry {k} of final", term, (Cost, Constraint), "a Cost or a Constraint")
         for value, name in ((velocity_gain, "velocity_gain"), (restitution, "restitution"), (damping, "damping")):
-            number(name, value)
-            if value < 0.0:
-                raise ArgumentError(f"{name} must be at least 0, got {value}")
+            number(name, value, least=0.0)
+        number("start_time", start_time, "s")
         self.set_start(q, np.zeros(tree.nv) if v is None else v)
         self.actuated = _actuated(tree, actuated)
         self.lower = control_bound("lower", lower, -np.inf, len(self.actuated))
@@ -161,6 +165,7 @@ class Problem:
         """The robot, or the spanning tree of one with closed loops."""
         return self._tree
 
+    @reads_arguments
     def set_start(self, q: Any, v: Any) -> None:
         """Set the initial state, or those of several problems.
 
@@ -197,6 +202,7 @@ class Problem:
             models.append(NodeModel(equations, group.terms, group.sizes, self.nu, self.method, len(self.phases)))
         return models
 
+    @reads_arguments
     def advance(self, nodes: Sequence[Stage]) -> None:
         """Remove the first nodes and append others at the end, for a receding horizon; `Solver.advance` calls it.
 
@@ -322,8 +328,7 @@ def _actuated(tree: Robot, names: Sequence[str] | None) -> tuple[int, ...]:
     joints = {joint.name: joint for joint in tree.joints}
     entries: list[int] = []
     for name in names:
-        if name not in joints:
-            raise UnknownNameError("joint", name, joints)
+        known_name("joint", name, joints)
         entries += range(joints[name].v.start, joints[name].v.stop)
     return tuple(entries)
 
@@ -368,8 +373,6 @@ def _phases(nodes: Sequence[Stage | Impact], bounds: Any) -> dict[str, tuple[flo
 def _contacts(nodes: Sequence[Stage | Impact]) -> tuple[Contact, ...]:
     contacts: dict[str, Contact] = {}
     for k, node in enumerate(nodes):
-        if not isinstance(node, Stage | Impact):
-            raise ArgumentError(f"node {k} must be a Stage or an Impact, got {node!r}")
         for contact in node.contacts:
             contact = Contact(contact) if isinstance(contact, str) else contact
             if contacts.setdefault(contact.name, contact) != contact:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import array, number, whole
+from legged.checked import checked, reads_arguments
 from legged.compiler import Counts, default_threads, thread_limit
 from legged.errors import ArgumentError, ShapeError
 from legged.optimization.fddp import FDDP, Tolerances
@@ -23,6 +24,7 @@ from legged.optimization.solution import Solution
 from legged.robot.base import FloatingBase
 
 
+@checked
 class Solver:
     """A solver of a problem; it stores its trajectories and starts the next solution from them.
 
@@ -53,6 +55,7 @@ class Solver:
         self._stored["q"][...] = problem.q[:, None]
         FDDP.restart(self._stored)
 
+    @reads_arguments
     def set_guess(self, q: Any = None, v: Any = None, u: Any = None) -> None:
         """Set the trajectory from which the next solution starts; the initial state stays that of the problem.
 
@@ -94,6 +97,7 @@ class Solver:
         """
         return self._iterations[0].trajectories.counts()
 
+    @reads_arguments
     def shift(self, count: int = 1) -> None:
         """Move the trajectory towards the start by some nodes and repeat its last one, for a receding horizon.
 
@@ -111,6 +115,7 @@ class Solver:
         if count < len(self.problem.nodes):
             u[:, -count:] = u[:, -count - 1 : -count]
 
+    @reads_arguments
     def advance(self, nodes: Sequence[Stage], q: Any, v: Any) -> None:
         """Advance the problem by nodes whose time has passed, for a receding horizon whose contacts and terms change.
 
@@ -137,6 +142,7 @@ class Solver:
             self._stored[f"inputs {k}"][...] = inputs["p"]
         FDDP.restart(self._stored)
 
+    @reads_arguments
     def solve(
         self,
         iterations: int = 100,
@@ -198,6 +204,7 @@ class Solver:
         return [solutions[b] for b in range(len(problem.q))]
 
 
+@checked
 def solve(
     problem: Problem,
     *,

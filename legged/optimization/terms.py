@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.arguments import number
+from legged.arguments import array, number
+from legged.checked import checked
 from legged.dynamics.frames import Frame, frame_pose, frame_twist
 from legged.dynamics.kinematics import center_of_mass as center_of_mass_of
 from legged.dynamics.kinematics import momentum
@@ -100,6 +101,7 @@ class Term:
     form: str = ""
 
 
+@checked
 class Cost(Term):
     """The cost sum of w r^2 / 2 of the residuals r of a function; multiplied by the duration of a stage.
 
@@ -118,12 +120,13 @@ class Cost(Term):
             parameters: Further arguments of the function, any unit.
         """
         super().__init__(function, parameters)
-        self.weight = np.array(weight, dtype=float)
+        self.weight = array("weight", weight)
         self.form = "barrier" if barrier else ""
-        if not (np.isfinite(self.weight).all() and (self.weight >= 0.0).all()):
+        if not (self.weight >= 0.0).all():
             raise ArgumentError(f"the weight of cost {self.name} must be at least 0 and finite, got {weight}")
 
 
+@checked
 class Constraint(Term):
     """The constraint r = 0, or r >= 0, of the residuals r of a function.
 

@@ -168,7 +168,9 @@ def _observed_parts(loop: SceneInParts, states: Sequence[StateSample]) -> Observ
     return Observation(tau, points, forces, memory, wrenches, loop.outputs(q, s))
 
 
-def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> Backend:
+def select_backend(
+    loop: ClosedLoop, q: Array, s: Array, compiled: bool | None, compares_rates: bool = False
+) -> Backend:
     """Return the fastest possible backend of a closed loop.
 
     Args:
@@ -177,6 +179,8 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
             loop if possible, except for a scene of more than `MANY_CONTACTS` contact candidates. It is not possible if
             controller or ground cannot be traced, or if compiled results differ from those in Python, as they do for a
             controller with a hidden state.
+        compares_rates: Whether rates of memories are compared, too. With fixed steps they are not: `Stepper.prepare`
+            compares the steps instead.
 
     Raises:
         TraceError: If compiled is True and the loop cannot be compiled.
@@ -191,7 +195,7 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
     object.__setattr__(traced, "notices", {"base forces": ""})  # the memories of compared states are no results
     backend = Backend(traced, True, COMPILED)
     try:
-        reason = _disagreement(backend, q, s)
+        reason = _disagreement(backend, q, s, compares_rates and has_rates(loop))
     except NO_SOLUTION:
         raise
     except Exception as error:  # tracing runs the user's code, which may raise anything
@@ -203,6 +207,11 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
         return backend
     if compiled:
         raise TraceError(f"the closed loop cannot be compiled: {reason}")
+    return python_backend(loop, reason)
+
+
+def python_backend(loop: ClosedLoop, reason: str) -> Backend:
+    """Return the backend of a closed loop that runs in Python though it should be compiled, and warn why."""
     warn_of_python(loop, reason)
     return Backend(compiled_plant(loop), False, f"compiled robot, controller in Python ({reason})")
 
@@ -268,44 +277,46 @@ def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> Backend | None:
     return Backend(parts, False, f"compiled parts of the scene, controller in Python ({reason})")
 
 
-def _disagreement(backend: Backend, q: Array, s: Array) -> str:
+def has_rates(loop: ClosedLoop) -> bool:
+    """Return whether a memory of the controller or the ground has a rate, which outputs do not show."""
+    if loop.memory > 0 and hasattr(getattr(loop.controller, "controller", loop.controller), "rate"):
+        return True
+    return loop.ground_memory > 0 and not isinstance(loop, RigidLoop)
+
+
+def _disagreement(backend: Backend, q: Array, s: Array, with_rates: bool) -> str:
     """Compile a closed loop; return how its results differ from those in Python, "" if they agree up to rounding."""
     try:
         backend.observe(0.0, 0, q, s)
     finally:
         check_stateless(backend.loop.controller)
-    difference = _difference(backend, Backend(backend.loop, False, ""), q, s)
+    difference = _difference(backend, Backend(backend.loop, False, ""), q, s, with_rates)
     if difference < _AGREEMENT:
         return ""
     return f"compiled and in Python it differs by {difference:.1e} relative; does the controller keep a state?"
 
 
-def _difference(one: Backend, other: Backend, q: Array, s: Array) -> float:
+def _difference(one: Backend, other: Backend, q: Array, s: Array, with_rates: bool) -> float:
     """Return the largest relative difference between the outputs of two backends near a state, at a few times.
 
-    Rates are compared if a memory of the controller or the ground has one; without it they follow from torques and
-    forces, and compiling them takes as long as all else before the first step. The states are perturbed, because feet
-    that just touch the ground make the result sensitive to rounding where a ground law takes the square root of the
-    depth.
+    Rates of the state are compared on demand: without a rate of a memory they follow from torques and forces, and
+    compiling them takes as long as all else before the first step. The states are perturbed, because feet that just
+    touch the ground make the result sensitive to rounding where a ground law takes the square root of the depth.
     """
-    rng = np.random.default_rng(0)
-    worst = 0.0
-    loop = one.loop
-    has_rates = loop.memory > 0 and hasattr(getattr(loop.controller, "controller", loop.controller), "rate")
-    has_rates = has_rates or (loop.ground_memory > 0 and not isinstance(loop, RigidLoop))
+    rng, loop, worst = np.random.default_rng(0), one.loop, 0.0
     for t in (0.0, 0.1, 0.37, 0.0):
         noise = 1e-3 * rng.standard_normal(one.nv + len(s))
-        y = np.concatenate([noise[: one.nv], one.loop.perturbed(s, noise[one.nv :])])
-        near = other.configuration(q, y[: one.nv])
+        y = np.concatenate([noise[: one.nv], loop.perturbed(s, noise[one.nv :])])
+        near = loop.configuration(q, y[: one.nv])
         try:
             seen = [backend.observe(t, 0, near, y[one.nv :]) for backend in (one, other)]
         except NO_SOLUTION:  # outside of the controller's domain
             continue
         pairs = list(zip(*([each.tau, each.forces, each.memory] for each in seen), strict=True))
-        if any(getattr(push, "has_function", False) for push in one.loop.pushes):
-            compiled = compile_function(one.loop.loads, None, t=(), h=())
-            pairs.append((compiled(t, 1e-3), one.loop.loads(t, 1e-3)))
-        if has_rates:
+        if any(getattr(push, "has_function", False) for push in loop.pushes):
+            compiled = compile_function(loop.loads, None, t=(), h=())
+            pairs.append((compiled(t, 1e-3), loop.loads(t, 1e-3)))
+        if with_rates:
             pairs.append((one.rate(t, 0, y, q), other.rate(t, 0, y, q)))
         errors = (float(np.abs(a - b).max() / (1.0 + np.abs(b).max())) for a, b in pairs if b.size)
         worst = max([worst, *errors])

@@ -163,7 +163,7 @@ class _ControllerAdapter:
         return type(self)(controller), memory
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
-        accepted = command if self.takes_command else ()
+        accepted = command if command and self.takes_command else ()
         declares_it = bool(getattr(self.controller, "takes_command", False))
         return _called(self.controller.torque, (t, phase, q, v, wrenches, memory), accepted, declares_it)
 

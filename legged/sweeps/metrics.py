@@ -35,6 +35,7 @@ class Trials(NamedTuple):
     gravity: float
 
 
+@checked
 @dataclass(frozen=True)
 class Metric:
     """A number for each trial.

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from legged.arguments import known_name, whole
+from legged.arguments import array, known_name, whole
 from legged.checked import checked
 from legged.errors import ArgumentError, MissingError
 from legged.sweeps.samples import Samples, quantile
@@ -208,13 +208,14 @@ def optimize(
     return Optimum(table, table.iloc[front[np.argsort(values[front, 0], kind="stable")]], made)
 
 
+@checked
 def pareto(values: Any) -> Array:
     """Return the mask of the rows that no other one surpasses: none is as small in all values and smaller in one, (n,).
 
     Args:
         values: (n, m), any units.
     """
-    values = np.asarray(values, float)
+    values = array("values", values, (None, None), "one row for each point")
     best = np.ones(len(values), bool)
     for i, own in enumerate(values):
         if best[i]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from legged.arguments import known_name, number, whole
+from legged.arguments import known_name, number, shown, whole
 from legged.checked import checked
 from legged.errors import ArgumentError
 from legged.output import as_html, as_label, write_file
@@ -120,6 +120,8 @@ def success_map(
         bins: Number of cells of a parameter; one with at most as many different values has a cell for each.
         confidence, method: As in `success_interval`.
     """
+    if not hasattr(table, "columns"):
+        raise ArgumentError(f"table must be a data frame, such as sweep.table(), got {shown(table)}")
     for name in (*parameters, success):
         known_name("column", name, list(table.columns))
     if len(parameters) not in (1, 2):

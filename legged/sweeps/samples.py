@@ -21,6 +21,7 @@ Array = np.ndarray
 MOST_LETTERS = 200
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Samples:
     """The parameters of n trials.
@@ -101,6 +102,7 @@ def _column(name: str, values: Any) -> Array:
     raise ArgumentError(f"parameter {name!r} must hold numbers, truth values or texts, got {array.dtype}")
 
 
+@checked
 @dataclass(frozen=True)
 class Choice:
     """The distribution of a parameter that has one of some values, all with the same probability.
@@ -110,6 +112,9 @@ class Choice:
     """
 
     values: Sequence[Any]
+
+    def __post_init__(self) -> None:
+        _column("values", self.values)
 
     def ppf(self, probability: Array) -> Array:
         """Return the values at probabilities, (...), any unit.
@@ -141,7 +146,7 @@ def random(n: int, distributions: Mapping[str, Any], seed: int = 0, units: Mappi
     Args:
         n: Number of rows. distributions: Name -> distribution. seed: Of the random numbers. units: Name -> unit.
     """
-    return _at(np.random.default_rng(seed).random((whole("n", n, 1), len(distributions))), distributions, units)
+    return _at(_generator(n, seed).random((n, len(distributions))), distributions, units)
 
 
 @checked
@@ -153,7 +158,7 @@ def sobol(n: int, distributions: Mapping[str, Any], seed: int = 0, units: Mappin
     """
     from scipy.stats import qmc  # which takes as long to import as all the rest
 
-    return _at(qmc.Sobol(len(distributions), rng=np.random.default_rng(seed)).random(n), distributions, units)
+    return _at(qmc.Sobol(len(distributions), rng=_generator(n, seed)).random(n), distributions, units)
 
 
 @checked
@@ -167,7 +172,7 @@ def latin_hypercube(
     """
     from scipy.stats import qmc
 
-    return _at(qmc.LatinHypercube(len(distributions), rng=np.random.default_rng(seed)).random(n), distributions, units)
+    return _at(qmc.LatinHypercube(len(distributions), rng=_generator(n, seed)).random(n), distributions, units)
 
 
 @checked
@@ -182,6 +187,7 @@ def sobol_design(
     Raises:
         MissingError: SALib is not installed.
     """
+    _generator(n, seed)
     from_problem = salib().sample.sobol.sample
     points = from_problem(unit_problem(distributions), n, calc_second_order=False, seed=seed)
     return _at(points, distributions, units, "sobol")
@@ -199,8 +205,15 @@ def morris_design(
     Raises:
         MissingError: SALib is not installed.
     """
+    _generator(n, seed)
     points = salib().sample.morris.sample(unit_problem(distributions), n, num_levels=4, seed=seed)
     return _at(0.05 + 0.9 * points, distributions, units, "morris")  # the ends of a distribution may be infinite
+
+
+def _generator(n: int, seed: int) -> np.random.Generator:
+    """Return the random numbers of n rows after a check of both numbers."""
+    whole("n", n, least=1)
+    return np.random.default_rng(whole("seed", seed, least=0))
 
 
 def unit_problem(names: Mapping[str, Any]) -> dict[str, Any]:

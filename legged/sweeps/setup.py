@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.checked import checked
 from legged.errors import ArgumentError, ShapeError, UnknownNameError
 from legged.robot.robot import Robot
 from legged.simulation import Rollouts, Run, Simulation, rollout, rollout_parameters
@@ -20,6 +21,7 @@ Array = np.ndarray
 _ENTRY = re.compile(r"(?P<name>.+?)\[(?P<index>\d+(?:,\d+)*)\]$")
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Setup:
     """A simulation whose parameters differ between trials.

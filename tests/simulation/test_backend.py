@@ -9,6 +9,7 @@ import legged
 import robots
 from legged.errors import SimulationWarning, TraceError
 from legged.ground import realistic_ground
+from legged.simulation import BDF
 
 STEPS = legged.SemiImplicitEuler(1e-3)
 
@@ -26,6 +27,23 @@ class Counting:
     def torque(self, t, phase, q, v, wrenches, memory):
         self.calls += 1
         return 1e-3 * self.calls * v[3:]
+
+
+class CountingRate:
+    """A law whose rate of the memory has a state in an attribute, which no output shows."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def start(self, robot, ground, q, v):
+        return np.zeros(1)
+
+    def torque(self, t, phase, q, v, wrenches, memory):
+        return -1e-3 * v[3:]
+
+    def rate(self, t, phase, q, v, wrenches, memory):
+        self.calls += 1
+        return np.array([1e-3 * self.calls])
 
 
 class Hill:
@@ -58,6 +76,7 @@ def stepped(robot, law, **options):
 CASES = {
     "branch": (lambda: branching, "legged.where"),
     "state": (Counting, "keep"),
+    "state of a rate": (CountingRate, "keep"),
     "own function": (lambda: lambda t, q, v, w: np.array([float(x) for x in -v[3:]]), "float"),
 }
 
@@ -110,9 +129,12 @@ class Rate(Integral):
 
 
 @pytest.mark.parametrize(
-    ("law", "names"), [(None, []), (Integral(), []), (Rate(), ["rate"])], ids=["none", "Integral", "Rate"]
+    ("law", "step"),
+    [(None, STEPS), (Integral(), STEPS), (Rate(), STEPS), (None, BDF())],
+    ids=["none", "Integral", "Rate", "variable"],
 )
-def test_a_short_run_compiles_no_rates_and_accelerations_that_nothing_needs(monkeypatch, law, names):
+def test_a_short_run_compiles_no_rates_and_accelerations_that_nothing_needs(monkeypatch, law, step):
+    """Only variable steps use the rate of the state."""
     made = []
 
     def compiled(function, *arguments, **options):
@@ -121,9 +143,10 @@ def test_a_short_run_compiles_no_rates_and_accelerations_that_nothing_needs(monk
 
     monkeypatch.setattr("legged.simulation.backend.compile_function", compiled)
     robot = robots.spatial_quadruped()
-    run = legged.simulate(robot, law, until=0.02, integrator=STEPS)
-    assert run.warnings == () and made == ["observe", *names]
-    assert np.isfinite(run.vdot).all() and made == ["observe", *names, "motion_rate"]
+    run = legged.simulate(robot, law, until=0.02, integrator=step)
+    names = ["observe"] if step is STEPS else ["observe", "rate", "configuration"]
+    assert run.warnings == () and made == names
+    assert np.isfinite(run.vdot).all() and made == [*names, "motion_rate"]
 
 
 @pytest.mark.parametrize("door", [simulated, rolled_out, stepped])

@@ -7,7 +7,7 @@ with the same ground model and prescribed joints.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -173,7 +173,8 @@ def reference_tables(quadruped: Run, biped: Run) -> tuple[Table, Table]:
     )
 
 
-def _two_rows(t: float, wanted, got, digits: int) -> list[tuple[str, ...]]:
+def _two_rows(t: float, wanted: Sequence[float], got: Sequence[float], digits: int) -> list[tuple[str, ...]]:
+    """Return the rows of a table with published and computed values at a time, [s]."""
     return [
         (f"{t:g}, theirs", *(f"{value:.{digits}f}" for value in wanted)),
         (f"{t:g}, here", *(f"{value + 0.0:.{digits}f}" for value in got)),

@@ -21,17 +21,7 @@ from legged.robot.robot import Robot
 
 Array = np.ndarray
 _ITERATIONS = 4  # of shifting the soles under the center of mass; each gains one or two digits
-_HEIGHTS = (
-    1.0,
-    0.95,
-    0.9,
-    0.85,
-    0.8,
-    0.7,
-    0.6,
-    1.05,
-    1.1,
-)  # of the desired hip height, in the search for a possible one
+_HEIGHTS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 1.05, 1.1)  # of the desired hip height, tried in this order
 _CHANGES = (0.0, -0.03, 0.03, -0.06, 0.06, -0.1, 0.1, -0.15, -0.2)  # [hip height], of the base's height on a terrain
 _SAME = 1e-4  # [hip height], distances of soles from the ground that count as equal in this choice
 _FOLDS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6)  # [leg length], hip heights of folded legs

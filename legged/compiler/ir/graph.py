@@ -31,7 +31,13 @@ Operand = int | float
 
 
 class Node(NamedTuple):
-    """One operation on earlier values (int) and constants (float)."""
+    """One operation on earlier values and constants.
+
+    Attributes:
+        operation: Its name, a key of `operations.OPERATIONS`, or the object of a lookup or of a result of a call.
+        arguments: Its operands, see `Operand`.
+        label: Stage, module and item of the algorithm to which it belongs; see `annotations`.
+    """
 
     operation: str
     arguments: tuple[Operand, ...]
@@ -117,7 +123,7 @@ class Graph:
         nodes: The operations, arguments before uses.
         outputs: Shape of each output array.
         results: The entries of the outputs, flattened and concatenated.
-        rebuild: Converts output arrays to the structure that the function returns; see `pytree`.
+        rebuild: Converts output arrays to the structure that the function returns; see `flatten`.
         unit_quaternions: Quaternions among the inputs whose norm kernels check.
     """
 

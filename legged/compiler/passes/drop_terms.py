@@ -25,6 +25,7 @@ from legged.spatial import Array
 
 _SUMS = ("add", "subtract")
 _NAMES = {"negate": "negative", "and": "logical_and", "or": "logical_or", "not": "logical_not", "select": "where"}
+"""Operation -> function of NumPy, where the names differ."""
 
 
 class Term(NamedTuple):
@@ -113,7 +114,7 @@ def _terms(graph: Graph, values: Sequence[Any], scales: Array) -> tuple[list[Ter
         if not isinstance(result, int):
             continue
         slope: list[Any] = [0.0] * len(values)
-        slope[result] = 1.0 / scales[j]
+        slope[result] = 1.0 / scales[j]  # d result / d value of each value, accumulated from the result backward
         for n in range(len(values) - 1, first - 1, -1):
             if isinstance(slope[n], float) and slope[n] == 0.0:
                 continue

@@ -40,7 +40,7 @@ class DenseInertia:
     """The factored inertia matrix of a robot, with its constraints."""
 
     def __init__(self, robot: Robot, q: Array, extra: Array, loops: LoopRows | None) -> None:
-        """Factor I + diag(extra), outer joints first, which preserves its zeros.
+        """Factor M + diag(extra), outer joints first, which preserves its zeros.
 
         Args:
             robot: The robot. q: Configuration, (nq,). extra: Added to the diagonal of the inertia matrix, (nv,).
@@ -62,7 +62,7 @@ class DenseInertia:
         return self._loops is not None
 
     def solve(self, b: Array) -> Array:
-        """Return (I + diag(extra))^-1 b, (nv,), without constraints.
+        """Return (M + diag(extra))^-1 b, (nv,), without constraints.
 
         Args:
             b: Generalized impulse or force, (nv,), mixed units.
@@ -70,7 +70,7 @@ class DenseInertia:
         return solve_factored(self._factors, b[self._order])[self._place]
 
     def projected(self, J: Array) -> Array:
-        """Return J N, (k, nv), which is J without constraints.
+        """Return J N, (k, nv), with N of the module's docstring; J itself for a robot without closed loops.
 
         Args:
             J: Jacobian, (k, nv), any unit.
@@ -81,7 +81,7 @@ class DenseInertia:
         return J - np.array(terms) @ self._loops.jacobian
 
     def constrained(self, b: Array, c: Array) -> Array:
-        """Return x, (nv,), with (I + diag(extra)) x = b + L^T lambda and L x = c.
+        """Return x, (nv,), with (M + diag(extra)) x = b + L^T lambda and L x = c.
 
         Args:
             b: Generalized forces, (nv,), mixed units. c: Of each constraint, (rows,), any unit.

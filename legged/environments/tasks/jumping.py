@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.environments import terms
 from legged.environments.state import State
@@ -18,6 +19,7 @@ Array = np.ndarray
 _NEVER = (1e6, 1e6)  # [s]
 
 
+@checked
 def jumping(
     robot: Robot,
     ground: Rigid | None = None,

@@ -10,6 +10,8 @@ import numpy as np
 
 import controllers
 from legged.algorithms.legs.standing import home_of
+from legged.arguments import number
+from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.environments.state import State
 from legged.environments.tasks.common import Rows
@@ -22,6 +24,7 @@ from legged.simulation.simulate import simulate
 Array = np.ndarray
 
 
+@checked
 class Reference:
     """A motion, sampled at the control steps of a task.
 
@@ -43,6 +46,7 @@ class Reference:
     """
 
     def __init__(self, robot: Robot, motion: Any, period: float = 0.02, is_cyclic: bool = False):
+        number("period", period, "s", above=0.0)
         run = _run_of(robot, motion)
         if run.q.shape[1:] != (robot.nq,) or run.v.shape[1:] != (robot.nv,):
             raise ShapeError(
@@ -52,7 +56,7 @@ class Reference:
         times = np.asarray(run.times) - run.times[0]
         count = int(times[-1] / period + 1e-6) + 1
         if count < 2:
-            raise ArgumentError(f"the reference lasts {times[-1]:g} s, less than a control step of {period:g} s")
+            raise ArgumentError(f"the reference lasts {times[-1]:g} s, less than a control step, period {period:g} s")
         at = np.arange(count) * period
         q, v = np.array(run.q, dtype=float), np.asarray(run.v, dtype=float)
         turns = np.cumprod(np.where((q[1:, :4] * q[:-1, :4]).sum(axis=1) < 0.0, -1.0, 1.0))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from legged.algorithms.legs.standing import joint_limits
+from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import link_poses, point_positions
 from legged.environments import terms
@@ -21,6 +22,7 @@ from legged.rotations import axis_quaternion, quaternion_product
 Array = np.ndarray
 
 
+@checked
 def standing_up(robot: Robot, ground: Rigid | None = None, poses: int = 128, seed: int = 0, **changes: Any) -> Task:
     """Return the task of standing up: an episode starts with one of many poses in which the robot has come to rest.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import center_of_mass, point_positions
 from legged.environments import terms
@@ -31,6 +32,7 @@ _WITHOUT_CONTACTS: dict[str, Any] = {
 """Fields of tasks of robots without contacts whose actions are torques."""
 
 
+@checked
 def pendulum(robot: Robot | None = None, **changes: Any) -> Task:
     """Return the task of swinging up a pendulum, with the reward of Pendulum-v1: 0 is the best.
 
@@ -44,7 +46,7 @@ def pendulum(robot: Robot | None = None, **changes: Any) -> Task:
     Raises:
         DefinitionError: The robot has another base or other joints.
     """
-    robot = _pendulum() if robot is None else _checked(robot, 1)
+    robot = _pendulum() if robot is None else _with_joints(robot, 1)
     up = _upright(robot)
 
     def first(s: State) -> Array:
@@ -72,6 +74,7 @@ def pendulum(robot: Robot | None = None, **changes: Any) -> Task:
     return task.changed(**changes) if changes else task
 
 
+@checked
 def acrobot(robot: Robot | None = None, tip: tuple[str, Array] | None = None, **changes: Any) -> Task:
     """Return the task of swinging the tip of two links above the first one, with the reward of Acrobot-v1.
 
@@ -87,7 +90,7 @@ def acrobot(robot: Robot | None = None, tip: tuple[str, Array] | None = None, **
     Raises:
         DefinitionError: The robot has another base or other joints, or no tip.
     """
-    robot = _acrobot() if robot is None else _checked(robot, 2)
+    robot = _acrobot() if robot is None else _with_joints(robot, 2)
     if tip is None and not robot.contacts:
         raise DefinitionError(f"robot {robot.name!r} has no contact point: give its tip=(link, position)")
     last = tip or (robot.contacts[-1].link, robot.contacts[-1].position)
@@ -136,7 +139,8 @@ def _acrobot() -> Robot:
     return builder.add(Revolute("elbow", "-y"), lower, to="upper", at=(0.0, 0.0, -1.0)).build()
 
 
-def _checked(robot: Robot, joints: int) -> Robot:
+def _with_joints(robot: Robot, joints: int) -> Robot:
+    """Return the robot if it has a fixed base and as many joints with one coordinate each."""
     if robot.base.nq or robot.nj != joints or robot.nq != joints:
         raise DefinitionError(f"robot {robot.name!r} needs a fixed base and {joints} joints with one coordinate each")
     return robot

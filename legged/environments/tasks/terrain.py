@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import known_name, whole
+from legged.checked import checked
 from legged.ground.height_map import HeightMap
 
 Array = np.ndarray
@@ -72,6 +73,7 @@ of 0.02 to 0.15 m, and inverted ones the other way; waves rise by up to 0.24 m, 
 have about the same height at their edges, so that robots can walk from one to the next."""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class TiledTerrain:
     """Tiles in a height map: a row for each level of difficulty, columns of the kinds in turn.

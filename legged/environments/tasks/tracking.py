@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.environments import terms
 from legged.environments.state import State
@@ -19,6 +20,7 @@ from legged.robot.robot import Robot
 Array = np.ndarray
 
 
+@checked
 def tracking(robot: Robot, reference: Any = None, ground: Rigid | None = None, **changes: Any) -> Task:
     """Return the task of following a motion, with rewards as in DeepMimic.
 

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from legged.arguments import number
+from legged.checked import checked
 from legged.compiler import where
 from legged.contact.rigid import Rigid
 from legged.environments import terms
@@ -19,6 +21,7 @@ from legged.robot.robot import Robot
 Array = np.ndarray
 
 
+@checked
 def velocity(
     robot: Robot,
     ground: Rigid | None = None,
@@ -45,6 +48,8 @@ def velocity(
         DefinitionError: The robot has no legs. ReachError: It has no standing posture.
         ArgumentError: The period is not positive.
     """
+    if isinstance(gait_period, float | int):
+        number("gait_period", gait_period, "s", above=0.0)
     stance = Stance.of(robot)
     h, posture, speed = stance.height, stance.posture, stance.speed
     seen = proprioception()
@@ -179,6 +184,7 @@ def _torso(robot: Robot, swinging: set[int]) -> str:
     return max((link for link in robot.links if link.name not in moved), key=lambda link: link.inertia.mass).name
 
 
+@checked
 def rough(
     robot: Robot,
     tiles: TiledTerrain | None = None,

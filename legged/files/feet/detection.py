@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -186,16 +186,18 @@ def _radius(shape: Shape) -> float:
 
 def _foot(tree: Tree, name: str, how: str, is_round: bool = False) -> FootEntry:
     """Return a foot with contacts from the shapes of its link, or else of the links fixed to it; spheres if round."""
-    shapes_of_foot = _shapes_near(tree, name)
-    for kind, words in (("sphere", "lowest point of its sphere"), ("box", "lower corners of its box")):
-        shapes = [(link, s) for link, s in shapes_of_foot if s.kind == kind]
-        if shapes and kind == "sphere" and is_round:
-            spheres = [_sphere(tree, name, link, s) for link, s in shapes]
-            labels = _labeled(tree, name, [np.asarray(sphere.center) for sphere in spheres])
-            return FootEntry(name, f"{how}; its sphere", dict(zip(labels, spheres, strict=True)))
-        if shapes:
-            points = [point for link, s in shapes for point in _contact_points(tree, name, link, s)]
-            return FootEntry(name, f"{how}; {words}", _labeled(tree, name, points))
+    near = _shapes_near(tree, name)
+    spheres, boxes = ([(link, s) for link, s in near if s.kind == kind] for kind in ("sphere", "box"))
+    if spheres and is_round:
+        contacts = [_sphere(tree, name, link, s) for link, s in spheres]
+        labels = _labeled(tree, name, [np.asarray(sphere.center) for sphere in contacts])
+        return FootEntry(name, f"{how}; its sphere", dict(zip(labels, contacts, strict=True)))
+    if spheres:
+        points = [_lowest_point(tree, name, link, s) for link, s in spheres]
+        return FootEntry(name, f"{how}; lowest point of its sphere", _labeled(tree, name, points))
+    if boxes:
+        points = [corner for link, s in boxes for corner in _lower_corners(tree, name, link, s)]
+        return FootEntry(name, f"{how}; lower corners of its box", _labeled(tree, name, points))
     return _measured_foot(tree, name, how, is_round)
 
 
@@ -246,44 +248,15 @@ def _shapes_near(tree: Tree, name: str) -> list[tuple[str, Shape]]:
     return own or [(link, shape) for link in tree.groups[tree.head[name]] for shape in tree.link[link].shapes]
 
 
-_SOLES = ("sphere", "capsule", "box", "cylinder")
-"""Kinds of shapes that `_shaped_foot` converts."""
-_LYING = 0.5
-"""Cosine of the angle between the axis of a cylinder and the vertical below which it lies."""
-
-
 def _shaped_foot(tree: Tree, name: str, how: str) -> FootEntry | None:
     """Return a foot with the geometry of its collision shapes, see `Feet`; None without shapes of these kinds."""
-    shapes = [
-        contact for link, s in _shapes_near(tree, name) if s.kind in _SOLES for contact in _sole(tree, name, link, s)
-    ]
+    near = [(link, s) for link, s in _shapes_near(tree, name) if s.kind in _SOLES]
+    shapes = [contact for link, s in near for contact in _SOLES[s.kind](tree, name, link, s)]
     if not shapes:
         return None
     places = [np.asarray(contact.center) if isinstance(contact, Sphere) else contact for contact in shapes]
     labels = list(_labeled(tree, name, places))
     return FootEntry(name, f"{how}; its collision shapes", dict(zip(labels, shapes, strict=True)))
-
-
-def _sole(tree: Tree, foot: str, link: str, shape: Shape) -> Sequence[Array | Sphere]:
-    """Return contact points and spheres of a shape, all joints at zero, (3,), [m], axes of link `foot`."""
-    if shape.kind == "sphere":
-        return [_sphere(tree, foot, link, shape)]
-    if shape.kind == "box":
-        return _contact_points(tree, foot, link, shape)
-    radius, length = shape.size
-    at = tree.pose[link] @ Placement(shape.rotation, shape.position)
-    axis, back = at.rotation[:, 2], tree.pose[foot].inverse()
-    ends = [at.position + side * length / 2 * axis for side in (-1.0, 1.0)]
-    if shape.kind == "capsule":
-        return [Sphere(radius, back.rotation @ end + back.position, shape.material) for end in ends]
-    if abs(axis[2]) < _LYING:
-        down = axis * axis[2] - np.array([0.0, 0.0, 1.0])
-        points = [end + radius * down / np.linalg.norm(down) for end in ends]
-    else:
-        low, across = min(ends, key=lambda end: end[2]), at.rotation[:, :2]
-        diagonals = ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0))
-        points = [low + radius * np.sqrt(0.5) * (across @ signs) for signs in diagonals]
-    return [back.rotation @ point + back.position for point in points]
 
 
 def _sphere(tree: Tree, foot: str, link: str, shape: Shape) -> Sphere:
@@ -292,19 +265,62 @@ def _sphere(tree: Tree, foot: str, link: str, shape: Shape) -> Sphere:
     return Sphere(shape.size[0], at.position, shape.material)
 
 
-def _contact_points(tree: Tree, foot: str, link: str, shape: Shape) -> list[Array]:
-    """Return the lowest points of a shape, all joints at zero, (3,), [m], axes of link `foot`."""
-    at = tree.pose[link] @ Placement(shape.rotation, shape.position)
-    if shape.kind == "sphere":
-        touching = [at.position - [0.0, 0.0, shape.size[0]]]
-    else:
-        down = int(np.argmax(np.abs(at.rotation[2])))
-        half = np.array(shape.size) / 2
-        corners = [(2 * np.array(signs) - 1) * half for signs in np.ndindex(2, 2, 2)]
-        lower = [c for c in corners if np.sign(c[down]) == -np.sign(at.rotation[2, down])]
-        touching = [at.rotation @ corner + at.position for corner in lower]
+def _lowest_point(tree: Tree, foot: str, link: str, shape: Shape) -> Array:
+    """Return the lowest point of a sphere, all joints at zero, (3,), [m], axes of link `foot`."""
+    center = (tree.pose[link] @ Placement(shape.rotation, shape.position)).position
     back = tree.pose[foot].inverse()
-    return [back.rotation @ point + back.position for point in touching]
+    return back.rotation @ (center - [0.0, 0.0, shape.size[0]]) + back.position
+
+
+def _lower_corners(tree: Tree, foot: str, link: str, shape: Shape) -> list[Array]:
+    """Return the four lower corners of a box, all joints at zero, (3,), [m], axes of link `foot`."""
+    at, back = tree.pose[link] @ Placement(shape.rotation, shape.position), tree.pose[foot].inverse()
+    down, half = int(np.argmax(np.abs(at.rotation[2]))), np.array(shape.size) / 2
+    corners = [(2 * np.array(signs) - 1) * half for signs in np.ndindex(2, 2, 2)]
+    lower = [c for c in corners if np.sign(c[down]) == -np.sign(at.rotation[2, down])]
+    return [back.rotation @ (at.rotation @ corner + at.position) + back.position for corner in lower]
+
+
+def _ends(tree: Tree, link: str, shape: Shape) -> tuple[Array, Array, Array]:
+    """Return both ends of the axis of a capsule or cylinder, (3,), [m], world axes, and its rotation, (3, 3)."""
+    at, length = tree.pose[link] @ Placement(shape.rotation, shape.position), shape.size[1]
+    axis = at.rotation[:, 2]
+    return at.position - length / 2 * axis, at.position + length / 2 * axis, at.rotation
+
+
+def _end_spheres(tree: Tree, foot: str, link: str, shape: Shape) -> list[Sphere]:
+    """Return the spheres at both ends of a capsule in the axes of link `foot`, all joints at zero."""
+    *ends, _ = _ends(tree, link, shape)
+    back = tree.pose[foot].inverse()
+    return [Sphere(shape.size[0], back.rotation @ end + back.position, shape.material) for end in ends]
+
+
+def _cylinder_points(tree: Tree, foot: str, link: str, shape: Shape) -> list[Array]:
+    """Return the ends of the lowest line of a lying cylinder, or four points on the lower edge of a standing one.
+
+    They are those with all joints at zero, (3,), [m], axes of link `foot`.
+    """
+    *ends, rotation = _ends(tree, link, shape)
+    axis, radius, back = rotation[:, 2], shape.size[0], tree.pose[foot].inverse()
+    if abs(axis[2]) < _LYING:
+        down = axis * axis[2] - np.array([0.0, 0.0, 1.0])
+        points = [end + radius * down / np.linalg.norm(down) for end in ends]
+    else:
+        low, across = min(ends, key=lambda end: end[2]), rotation[:, :2]
+        diagonals = ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0))
+        points = [low + radius * np.sqrt(0.5) * (across @ signs) for signs in diagonals]
+    return [back.rotation @ point + back.position for point in points]
+
+
+_LYING = 0.5
+"""Cosine of the angle between the axis of a cylinder and the vertical below which it lies."""
+_SOLES: dict[str, Callable[[Tree, str, str, Shape], Sequence[Array | Sphere]]] = {
+    "sphere": lambda *place: [_sphere(*place)],
+    "capsule": _end_spheres,
+    "box": _lower_corners,
+    "cylinder": _cylinder_points,
+}
+"""Kind of shape in files -> its contact points and spheres in the axes of the foot; arguments as in `_sphere`."""
 
 
 def _labeled(tree: Tree, name: str, points: list[Array]) -> dict[str, Array]:

@@ -42,30 +42,30 @@ class Sole:
 
     Attributes:
         contacts: Corners of a flat sole, ends of a narrow one, one point or one sphere, (3,), [m], axes of the link.
-        kind: "sole", "line", "sphere" or "point".
+        form: Its form and dimensions in words, for the audit.
         normal: Unit vector, (3,), from the foot to the ground, axes of the link.
         size: Length and width of the sole, or diameter of a sphere, (2,), [m]; zeros of a point.
     """
 
     contacts: tuple[Array | Sphere, ...]
-    kind: str
+    form: str
     normal: Array
     size: tuple[float, float]
 
     def words(self, down: Array) -> str:
-        """Return the kind, the size and the inclination of the sole as text for the audit.
+        """Return the form and the inclination of the sole as text for the audit.
 
         Args:
             down: Unit vector downward with all joints at zero, (3,), dimensionless, axes of the link.
         """
-        length, width = (1e3 * x for x in self.size)
         tilt = np.degrees(np.arccos(np.clip(self.normal @ down, -1.0, 1.0)))
-        inclined = f", inclined by {tilt:.0f} degrees" if tilt >= 0.5 else ""
-        if self.kind == "sole":
-            return f"flat sole of {length:.0f} mm x {width:.0f} mm{inclined}"
-        if self.kind == "line":
-            return f"narrow sole of {length:.0f} mm{inclined}"
-        return f"round, with a radius of {length / 2:.0f} mm" if self.kind == "sphere" else "lowest point"
+        return f"{self.form}, inclined by {tilt:.0f} degrees" if tilt >= 0.5 else self.form
+
+
+def _ball(sphere: Sphere, down: Array) -> Sole:
+    """Return the sole of a foot that is a sphere in the axes of its link."""
+    form = f"round, with a radius of {1e3 * sphere.radius:.0f} mm"
+    return Sole((sphere,), form, down, (2 * sphere.radius, 2 * sphere.radius))
 
 
 def measure(shapes: Sequence[LinkShape | Array], down: Array) -> Sole:
@@ -79,7 +79,7 @@ def measure(shapes: Sequence[LinkShape | Array], down: Array) -> Sole:
         DefinitionError: The shapes have no volume.
     """
     if len(shapes) == 1 and isinstance(shapes[0], Sphere):
-        return Sole((shapes[0],), "sphere", down, (2 * shapes[0].radius, 2 * shapes[0].radius))
+        return _ball(shapes[0], down)
     points = hull_vertices("the shapes of a foot", np.concatenate([_surface(shape) for shape in shapes]))
     return _flat(points, down) or _round(points, down) or _lowest(points, down)
 
@@ -115,11 +115,13 @@ def _flat(points: Array, down: Array) -> Sole | None:
     if size[1] >= _NARROW * size[0]:
         chosen = corners[_quadrilateral(flat)]
         level = chosen + np.outer((points @ normal).max() - chosen @ normal, normal)
-        return Sole(tuple(level), "sole", normal, size)
+        form = f"flat sole of {1e3 * size[0]:.0f} mm x {1e3 * size[1]:.0f} mm"
+        return Sole(tuple(level), form, normal, size)
     places, across = flat @ along, np.array([-along[1], along[0]])
     middle = float((flat @ across).min() + (flat @ across).max()) / 2
     ends = np.array([places.min() * along + middle * across, places.max() * along + middle * across])
-    return Sole(tuple(ends @ axes + float((points @ normal).max()) * normal), "line", normal, size)
+    ends_on_sole = ends @ axes + float((points @ normal).max()) * normal
+    return Sole(tuple(ends_on_sole), f"narrow sole of {1e3 * size[0]:.0f} mm", normal, size)
 
 
 def _layer(points: Array, normal: Array) -> tuple[float, Array]:
@@ -180,10 +182,10 @@ def _round(points: Array, down: Array) -> Sole | None:
     deviation = np.abs(np.linalg.norm(low - center, axis=1) - radius).mean()
     if not 0.0 < radius < np.ptp(points, axis=0).max() or deviation > _ROUND * radius:
         return None
-    return Sole((Sphere(radius, center),), "sphere", down, (2 * radius, 2 * radius))
+    return _ball(Sphere(radius, center), down)
 
 
 def _lowest(points: Array, down: Array) -> Sole:
     """Return the lowest point of a foot: the middle of those within a tenth of a millimeter."""
     depth = points @ down
-    return Sole((points[depth > depth.max() - 1e-4].mean(axis=0),), "point", down, (0.0, 0.0))
+    return Sole((points[depth > depth.max() - 1e-4].mean(axis=0),), "lowest point", down, (0.0, 0.0))

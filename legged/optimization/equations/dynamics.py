@@ -73,6 +73,7 @@ def contact_names(contacts: Sequence[str | Contact]) -> list[str]:
     return [contact if isinstance(contact, str) else contact.name for contact in contacts]
 
 
+@checked
 def feet(robot: Robot) -> list[Contact]:
     """Return contacts at the contact points of a robot, with their names.
 

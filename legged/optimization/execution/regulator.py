@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.arguments import array
 from legged.checked import checked
 from legged.dynamics.frames import frame_pose
 from legged.errors import ArgumentError
@@ -40,6 +41,8 @@ def regulated(problem: Problem, solution: Solution, *, state: Any, control: Any,
         ArgumentError: The solution is not one of the problem.
     """
     robot = problem.tree
+    for name, weight in (("state", state), ("control", control), ("landing", landing)):
+        array(name, weight)
     if solution.q.shape != (len(problem.nodes) + 1, robot.nq) or solution.u.shape[1] != problem.nu:
         raise ArgumentError("the solution must be one of this problem")
     by_name = {contact.name: contact for contact in problem.contacts}

@@ -18,7 +18,12 @@ BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#c127
 
 
 def figure(rows: int = 1, columns: int = 1, *, width: float = 7.0, height: float = 3.2, **options: Any) -> Figure:
-    """Return a figure with a grid of axes; `height` is that of one row, [inch]."""
+    """Return a figure with a grid of axes.
+
+    Args:
+        rows, columns: Numbers of axes. width: Of the figure, [inch]. height: Of one row, [inch].
+        options: Further arguments of `Figure.subplots`, such as `sharex`.
+    """
     made = Figure(figsize=(width, height * rows), layout="constrained")
     made.subplots(rows, columns, squeeze=False, **options)
     for ax in made.axes:
@@ -43,7 +48,7 @@ def legend(made: Figure, columns: int = 4) -> Figure:
 
 
 def save(made: Figure, path: Path) -> Path:
-    """Write a figure in the format of the suffix of a path, PNG without one, and return the path."""
+    """Write a figure, as SVG if the path has this suffix, as PNG otherwise, and return the path."""
     path = output_file(path, ".svg" if str(path).endswith(".svg") else ".png")
     with replaced(path) as draft:
         made.savefig(draft, dpi=130, format=path.suffix[1:])

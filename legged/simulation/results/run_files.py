@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -45,66 +44,98 @@ _VERSION_1 = (
 """Names of the arrays of version 1, in the order of the fields of a run."""
 
 
-@dataclass(frozen=True)
-class FieldRule:
+class FieldType(NamedTuple):
+    """Type of a field of a run file.
+
+    Attributes:
+        word: Its name, for messages.
+        codes: Codes of the types of its arrays, `np.dtype.kind`. An empty array may have another type.
+        value: Function array -> value of the field; ValueError if the array holds none.
+    """
+
+    word: str
+    codes: str
+    value: Callable[[Array], Any]
+
+    def accepts(self, array: Array) -> bool:
+        """Return whether an array has this type.
+
+        Args:
+            array: The array, (...), any unit.
+        """
+        return array.dtype.kind in self.codes or not array.size
+
+
+def _finite(array: Array) -> Array:
+    if not np.isfinite(array).all():
+        raise ValueError("holds a number that is not finite; save the run again")
+    return array
+
+
+def _not_infinite(array: Array) -> Array:
+    _finite(array[~np.isnan(array)])
+    return array
+
+
+TEXT, NAMES = FieldType("text", "U", str), FieldType("names", "U", lambda array: tuple(array.tolist()))
+WHOLE, FLAGS = FieldType("whole", "iu", np.asarray), FieldType("flags", "b", np.asarray)
+REAL, REAL_OR_NAN = FieldType("real", "fiu", _finite), FieldType("real", "fiu", _not_infinite)
+
+
+class FieldRule(NamedTuple):
     """Type and shape of a field of a run file.
 
     Attributes:
-        kind: "text", "names" (a list of texts), "whole" (integers), "flags" (True or False) or "real".
-        shape: Lengths of the axes: a number, or a letter for a length that is equal wherever the letter occurs.
-        may_be_nan: Whether numbers may be NaN.
+        type: Its type.
+        shape: Lengths of the axes: a number, or a name for a length that is equal wherever the name occurs.
     """
 
-    kind: str
+    type: FieldType
     shape: tuple[int | str, ...] = ()
-    may_be_nan: bool = False
 
 
-_TEXT, _TIMES = FieldRule("text"), FieldRule("real", ("T",))
-_UNKNOWN = FieldRule("real", ("T",), may_be_nan=True)
+_TEXT, _TIMES = FieldRule(TEXT), FieldRule(REAL, ("T",))
+_UNKNOWN = FieldRule(REAL_OR_NAN, ("T",))
 FIELDS: dict[str, FieldRule] = {
     **dict.fromkeys(("robot", "backend", "integrator", "ended"), _TEXT),
     "times": _TIMES,
-    "phases": FieldRule("whole", ("T",)),
-    "q": FieldRule("real", ("T", "nq")),
-    "v": FieldRule("real", ("T", "nv")),
-    "vdot": FieldRule("real", ("T", "nv"), may_be_nan=True),
-    "tau": FieldRule("real", ("T", "nv"), may_be_nan=True),
-    "memory": FieldRule("real", ("T", "memory")),
-    "base.position": FieldRule("real", ("T", 3)),
-    "base.rotation": FieldRule("real", ("T", 3, 3)),
-    "joints.names": FieldRule("names", ("joints",)),
-    "joints.q_range": FieldRule("whole", ("joints", 2)),
-    "joints.v_range": FieldRule("whole", ("joints", 2)),
-    "joints.reference": FieldRule("real", ("T", "reference")),
-    **{f"contacts.{name}": FieldRule("names", ("contacts",)) for name in ("names", "on", "against")},
-    **{f"contacts.{name}": FieldRule("real", ("T", "contacts", 3)) for name in ("points", "forces")},
+    "phases": FieldRule(WHOLE, ("T",)),
+    "q": FieldRule(REAL, ("T", "nq")),
+    "v": FieldRule(REAL, ("T", "nv")),
+    "vdot": FieldRule(REAL_OR_NAN, ("T", "nv")),
+    "tau": FieldRule(REAL_OR_NAN, ("T", "nv")),
+    "memory": FieldRule(REAL, ("T", "memory")),
+    "base.position": FieldRule(REAL, ("T", 3)),
+    "base.rotation": FieldRule(REAL, ("T", 3, 3)),
+    "joints.names": FieldRule(NAMES, ("joints",)),
+    "joints.q_range": FieldRule(WHOLE, ("joints", 2)),
+    "joints.v_range": FieldRule(WHOLE, ("joints", 2)),
+    "joints.reference": FieldRule(REAL, ("T", "reference")),
+    **{f"contacts.{name}": FieldRule(NAMES, ("contacts",)) for name in ("names", "on", "against")},
+    **{f"contacts.{name}": FieldRule(REAL, ("T", "contacts", 3)) for name in ("points", "forces")},
     "contacts.residual": _TIMES,
-    "contacts.memory": FieldRule("real", ("T", "ground memory")),
+    "contacts.memory": FieldRule(REAL, ("T", "ground memory")),
     **{f"energy.{name}": _TIMES for name in ("kinetic", "potential")},
-    **{
-        f"energy.{name}_work": FieldRule("real", ("T",), may_be_nan=True)
-        for name in ("actuator", "contact", "push", "joint")
-    },
-    "bodies.names": FieldRule("names", ("bodies",)),
-    "bodies.q": FieldRule("real", ("T", "bodies", 7)),
-    "bodies.v": FieldRule("real", ("T", "bodies", 6)),
-    "ground.lines": FieldRule("real", ("lines", "points", 3)),
-    "ground.normal": FieldRule("real", (3,)),
-    "figure.nodes": FieldRule("real", ("T", "nodes", 3)),
-    "figure.edges": FieldRule("whole", ("edges", 2)),
-    "figure.modules": FieldRule("whole", ("edges",)),
-    "figure.is_shape": FieldRule("flags", ("edges",)),
-    "warnings": FieldRule("names", ("warnings",)),
-    "contacts.impulse": FieldRule("real", ("T", "contacts", 3), may_be_nan=True),
-    "contacts.peak": FieldRule("real", ("T", "contacts"), may_be_nan=True),
-    "contacts.first_touch": FieldRule("real", ("contacts",), may_be_nan=True),
-    "contacts.worst_residual": FieldRule("real", ("T",), may_be_nan=True),
+    **{f"energy.{name}_work": FieldRule(REAL_OR_NAN, ("T",)) for name in ("actuator", "contact", "push", "joint")},
+    "bodies.names": FieldRule(NAMES, ("bodies",)),
+    "bodies.q": FieldRule(REAL, ("T", "bodies", 7)),
+    "bodies.v": FieldRule(REAL, ("T", "bodies", 6)),
+    "ground.lines": FieldRule(REAL, ("lines", "points", 3)),
+    "ground.normal": FieldRule(REAL, (3,)),
+    "figure.nodes": FieldRule(REAL, ("T", "nodes", 3)),
+    "figure.edges": FieldRule(WHOLE, ("edges", 2)),
+    "figure.modules": FieldRule(WHOLE, ("edges",)),
+    "figure.is_shape": FieldRule(FLAGS, ("edges",)),
+    "warnings": FieldRule(NAMES, ("warnings",)),
+    "contacts.impulse": FieldRule(REAL_OR_NAN, ("T", "contacts", 3)),
+    "contacts.peak": FieldRule(REAL_OR_NAN, ("T", "contacts")),
+    "contacts.first_touch": FieldRule(REAL_OR_NAN, ("contacts",)),
+    "contacts.worst_residual": FieldRule(REAL_OR_NAN, ("T",)),
     "model": _TEXT,
-    "ground.surface": FieldRule("real", ("rows", "columns", 3)),
-    "footsteps": FieldRule("real", ("T", "planned feet", 3), may_be_nan=True),
-    "contacts.last_touch": FieldRule("real", ("contacts",), may_be_nan=True),
-    "commanded": FieldRule("real", ("commands", 3)),
+    "ground.surface": FieldRule(REAL, ("rows", "columns", 3)),
+    "footsteps": FieldRule(REAL_OR_NAN, ("T", "planned feet", 3)),
+    "contacts.last_touch": FieldRule(REAL_OR_NAN, ("contacts",)),
+    "commanded": FieldRule(REAL, ("commands", 3)),
 }
 """The fields of a run, in their order."""
 _CONTACTS = tuple(f"contacts.{name}" for name in ("impulse", "peak", "first_touch", "worst_residual", "last_touch"))
@@ -270,21 +301,16 @@ def checked_field(array: Array, rule: FieldRule, lengths: dict[str, int], name: 
     Raises:
         FileError: The array has another type or shape, or numbers that are not finite.
     """
-    kinds = {"text": "U", "names": "U", "whole": "iu", "flags": "b", "real": "fiu"}
-    empty_names = rule.kind == "names" and not array.size
-    if array.dtype.kind not in kinds[rule.kind] and not empty_names and (array.size or rule.kind == "text"):
-        raise FileError(source, f"{name!r} must hold {rule.kind} entries, got type {array.dtype}")
+    if not rule.type.accepts(array):
+        raise FileError(source, f"{name!r} must hold {rule.type.word} entries, got type {array.dtype}")
     wanted = [n if isinstance(n, int) else lengths.get(n, -1) for n in rule.shape]
     if array.ndim != len(wanted) or any(n not in (-1, m) for n, m in zip(wanted, array.shape, strict=True)):
         raise FileError(source, f"{name!r} must have the shape {_shape_words(rule, lengths)}, got {array.shape}")
     lengths.update({n: m for n, m in zip(rule.shape, array.shape, strict=True) if isinstance(n, str)})
-    if rule.kind == "text":
-        return str(array)
-    if rule.kind == "names":
-        return tuple(array.tolist())
-    if rule.kind == "real" and not np.isfinite(array).all() and not (rule.may_be_nan and not np.isinf(array).any()):
-        raise FileError(source, f"{name!r} holds a number that is not finite; save the run again")
-    return array
+    try:
+        return rule.type.value(array)
+    except ValueError as error:
+        raise FileError(source, f"{name!r} {error}") from None
 
 
 def _shape_words(rule: FieldRule, lengths: dict[str, int]) -> str:

@@ -16,7 +16,17 @@ from legged.errors import FileError, MissingError
 from legged.output import output_file, replaced, visible, write_table
 from legged.simulation.results.records import GroundRecord, JointRecord, ModelRecord, RecordedPicture
 from legged.simulation.results.run import Run
-from legged.simulation.results.run_files import FieldRule, checked_field, opened, stored_array
+from legged.simulation.results.run_files import (
+    FLAGS,
+    NAMES,
+    REAL,
+    REAL_OR_NAN,
+    TEXT,
+    FieldRule,
+    checked_field,
+    opened,
+    stored_array,
+)
 from legged.simulation.results.tables import BASE, Column, coordinates, distinct_names
 
 Array = np.ndarray
@@ -26,20 +36,20 @@ VERSION = 1
 """Version of the layout of the files."""
 _MEMBERS = ("B", "T")
 FIELDS = {
-    **dict.fromkeys(("robot", "backend", "integrator", "model"), FieldRule("text")),
-    "times": FieldRule("real", ("T",)),
-    "q": FieldRule("real", (*_MEMBERS, "nq"), may_be_nan=True),
-    "v": FieldRule("real", (*_MEMBERS, "nv"), may_be_nan=True),
-    "rest": FieldRule("real", (*_MEMBERS, "n"), may_be_nan=True),
-    "base_position": FieldRule("real", (*_MEMBERS, 3), may_be_nan=True),
-    "fallen": FieldRule("flags", ("B",)),
-    "when": FieldRule("real", ("B",), may_be_nan=True),
-    "reasons": FieldRule("names", ("B",)),
-    "warnings": FieldRule("names", ("warnings",)),
-    "names": FieldRule("names", ("varied",)),
-    "ground.lines": FieldRule("real", ("lines", "points", 3)),
-    "ground.normal": FieldRule("real", (3,)),
-    "ground.surface": FieldRule("real", ("rows", "columns", 3)),
+    **dict.fromkeys(("robot", "backend", "integrator", "model"), FieldRule(TEXT)),
+    "times": FieldRule(REAL, ("T",)),
+    "q": FieldRule(REAL_OR_NAN, (*_MEMBERS, "nq")),
+    "v": FieldRule(REAL_OR_NAN, (*_MEMBERS, "nv")),
+    "rest": FieldRule(REAL_OR_NAN, (*_MEMBERS, "n")),
+    "base_position": FieldRule(REAL_OR_NAN, (*_MEMBERS, 3)),
+    "fallen": FieldRule(FLAGS, ("B",)),
+    "when": FieldRule(REAL_OR_NAN, ("B",)),
+    "reasons": FieldRule(NAMES, ("B",)),
+    "warnings": FieldRule(NAMES, ("warnings",)),
+    "names": FieldRule(NAMES, ("varied",)),
+    "ground.lines": FieldRule(REAL, ("lines", "points", 3)),
+    "ground.normal": FieldRule(REAL, (3,)),
+    "ground.surface": FieldRule(REAL, ("rows", "columns", 3)),
 }
 """The fields of a file besides the varied values, "vary 0", "vary 1", ..., (B, ...) each."""
 

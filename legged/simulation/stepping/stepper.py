@@ -14,7 +14,14 @@ from legged.contact.rigid import FreeBody, Rigid
 from legged.errors import DefinitionError, DivergenceError, SimulationError, SimulationInterrupt, TraceError
 from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
-from legged.simulation.backend import check_base_forces, has_parts, select_backend, warn_of_python
+from legged.simulation.backend import (
+    check_base_forces,
+    has_parts,
+    has_rates,
+    python_backend,
+    select_backend,
+    warn_of_python,
+)
 from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
 from legged.simulation.checks.energy import EnergyMonitor
 from legged.simulation.checks.fall import Termination
@@ -122,7 +129,8 @@ class Stepper:
         check_base_forces(loop, q, s, compiled)
         self.batch, self.integrator, self.compiled = batch, integrator, compiled
         self.starts = starts or InitialStates(np.concatenate([q, s])[None], np.zeros((1, 0)), (loop,))
-        self.backend = select_backend(loop, q, s, compiled) if batch.is_run else None
+        variable = not isinstance(integrator, FixedStep)
+        self.backend = select_backend(loop, q, s, compiled, compares_rates=variable) if batch.is_run else None
         self._times = np.zeros(1) if times is None else times
         self.members = Members.at(self.starts.states, len(self._times), batch.element.dtype)
         self.outcome = self.members.outcome[:, 0]
@@ -156,7 +164,9 @@ class Stepper:
         if not reason:
             engine, reason = self._compiled_engine(starts, given)
         if engine is None and self.backend is not None:
-            engine = PythonEngine(self.members, self.integrator, reason, given, self.backend)
+            if self.backend.whole and isinstance(self.integrator, FixedStep):
+                self.backend = python_backend(self.batch.first.loop, reason)
+            engine = PythonEngine(self.members, self.integrator, self.backend.name, given, self.backend)
         elif engine is None:
             if self.batch.element != FLOAT64:
                 raise TraceError(f"{self.batch.element} needs compiled time steps: {reason}; use dtype='float64'")
@@ -186,19 +196,17 @@ class Stepper:
     def _compiled_engine(self, starts: InitialStates, given: StepInput) -> tuple[CompiledEngine | None, str]:
         """Return the engine of compiled time steps and "", or None and why they cannot be compiled."""
         assert isinstance(self.integrator, FixedStep)
-        if self.backend is not None:  # `select_backend` has compared it with the equations in Python
-            return CompiledEngine(self.template, starts, self.members, self.integrator, given), ""
-        element = self.batch.element
+        element, follows = self.batch.element, self.backend is not None and not has_rates(self.batch.first.loop)
         try:
             engine = CompiledEngine(self.template, starts, self.members, self.integrator, given)
-            difference = engine.largest_difference()
+            difference = 0.0 if follows else engine.largest_difference()  # `select_backend` has compared the outputs
             if difference < _AGREEMENT[element]:
                 return engine, ""
             reason = f"compiled and in Python it differs by {difference:.1e}; does the controller keep a state?"
         except Exception as error:  # tracing runs the user's code, which may raise anything
             reason = f"{type(error).__name__}: {error}"
         if self.compiled:
-            raise TraceError(f"the time step cannot be compiled: {reason}")
+            raise TraceError(f"the closed loop cannot be compiled: {reason}")
         if element == FLOAT64:
             warn_of_python(self.batch.first.loop, reason)
         return None, reason

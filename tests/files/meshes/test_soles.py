@@ -21,7 +21,7 @@ def places(sole):
 
 def test_corners_of_a_box():
     sole = measure([Box((0.2, 0.08, 0.03), (0.0, 0.0, 0.015))], DOWN)
-    assert sole.kind == "sole"
+    assert sole.form == "flat sole of 200 mm x 80 mm"
     assert sorted(map(tuple, places(sole).round(9))) == sorted((x, y, 0.0) for x, y in EDGE)
     assert sole.size == pytest.approx((0.2, 0.08), rel=1e-3)  # the directions of the width are 0.05 rad apart
 
@@ -59,7 +59,7 @@ def test_a_mesh_of_a_sphere_is_round():
 def test_a_lying_cylinder_is_a_line(kind):
     R = rpy(0.0, np.pi / 2, 0.0)  # its axis along x
     sole = measure([kind(0.01, 0.16, (0.0, 0.02, 0.0), R)], DOWN)
-    assert sole.kind == "line"
+    assert sole.form.startswith("narrow sole")
     first, last = sorted(places(sole).tolist())
     assert (first[1], last[1]) == pytest.approx((0.02, 0.02), abs=1e-3)
     assert (first[2], last[2]) == pytest.approx((-0.01, -0.01), abs=1e-4)
@@ -69,7 +69,7 @@ def test_a_lying_cylinder_is_a_line(kind):
 def test_a_pointed_foot_has_its_tip():
     cone = np.array([[0.0, 0.0, -0.1], *((0.03 * np.cos(a), 0.03 * np.sin(a), 0.0) for a in np.arange(0.0, 6.2, 0.1))])
     sole = measure([cone], DOWN)
-    assert sole.kind == "point"
+    assert sole.form == "lowest point"
     assert places(sole) == pytest.approx(np.array([[0.0, 0.0, -0.1]]), abs=1e-9)
 
 

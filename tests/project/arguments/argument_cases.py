@@ -13,11 +13,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from argument_values import FOLDER, method_arguments, resolved, special_arguments, usual_arguments
+from package_cases import package_calls
 
 import legged
 import robots
 from legged import deployment, environments, optimization, sweeps
 from legged.compiler import Members
+from legged.errors import MissingError
 
 MODULES = (
     "legged",
@@ -114,8 +116,11 @@ def cases(attempt: Callable[[Case], Answered]) -> tuple[list[Case], list[str]]:
             (calls.append(case) if outcome.error is None else missing.append(f"{full}: {outcome.error}"))
             if outcome.error is None:
                 objects.setdefault(type(outcome.answer), outcome.answer)
-    for case in (*_methods(objects, values), *_stateful_methods()):
+    of_packages = [Case(name, *call) for name, call in package_calls(FOLDER).items()]
+    for case in (*_methods(objects, values), *_stateful_methods(), *of_packages):
         outcome = attempt(case)
+        if isinstance(outcome.error, MissingError):  # an extra that is not installed
+            continue
         (calls.append(case) if outcome.error is None else missing.append(f"{case.name}: {outcome.error}"))
     return calls, missing
 

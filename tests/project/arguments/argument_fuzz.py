@@ -58,7 +58,8 @@ DERIVED = {
     ("legged.where", "condition"), ("RobotGroup.locked", "values"),
     ("controllers.SampledCommand", "times"), ("Ground.forces", "points"), ("controllers.home_of", "hip_height"),
     *((f"{kind}.support", "t") for kind in ("Walk", "Stand", "Tripod", "Trot", "NumericalGait")),
-    ("legged.box_inertia", "size"), ("Inertia.moved", "rotation"),
+    ("legged.box_inertia", "size"), ("Inertia.moved", "rotation"), ("optimization.Problem", "actuated"),
+    ("identification.Log", "times"), ("identification.Log", "joints"), ("estimation.instrument_readings", "times"),
     *((f"legged.{kind}_inertia", end) for kind in ("cylinder", "rod") for end in ("start", "end")),
 }  # fmt: skip
 """Arguments, some of whose wrong values show in a number that is computed from them or another argument that must fit,
@@ -82,7 +83,7 @@ def bad_values(valid: Any, name: str) -> Iterator[tuple[str, Any]]:
         "NaN (3,)": np.full(3, np.nan), "a complex (3,)": np.ones(3) * 1j, "texts": np.array(["a", "b"]),
         "a huge array": np.zeros((3, 3, 3)), "a generator": (i for i in range(2)), "3.5": 3.5, "(1, 2, 3, 4, 5)": (1, 2, 3, 4, 5),
     }.items()  # fmt: skip
-    if isinstance(valid, (np.ndarray, tuple, list)) and np.asarray(valid, object).size:
+    if isinstance(valid, (np.ndarray, tuple, list)) and len(valid):
         try:
             array = np.asarray(valid, float)
         except (ValueError, TypeError):

@@ -153,5 +153,5 @@ def test_wrong_parts_of_tasks_are_named():
         for bad in ("abc", 1j, [1.0, 2.0]):
             with pytest.raises((ArgumentError, ShapeError), match=r"low|variations"):
                 make(bad)
-    with pytest.raises(ArgumentError, match="must be a Task"):
+    with pytest.raises(ArgumentError, match="task must be a text or a"):
         environments.make(3)
