@@ -308,9 +308,10 @@ SHAPES: dict[str, type[Any]] = {
 
 
 def convex_hull(points: Array) -> Any:
-    """Return `scipy.spatial.ConvexHull` of points, (n, 2) or (n, 3), [m]; importing SciPy takes time.
+    """Return `scipy.spatial.ConvexHull` of points; importing SciPy takes time.
 
-    The `volume` of a hull in a plane is its area, [m^2].
+    Args:
+        points: (n, 3), [m], any axes; or (n, 2), of which the `volume` of the result is the area, [m^2].
     """
     from scipy.spatial import ConvexHull
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -122,7 +123,6 @@ class Stepper:
         check_base_forces(loop, q, s, compiled)
         self.batch, self.integrator, self.compiled = batch, integrator, compiled
         self.starts = starts or InitialStates(np.concatenate([q, s])[None], np.zeros((1, 0)), (loop,))
-        self.backend = select_backend(loop, q, s, compiled) if batch.is_run else None
         self._times = np.zeros(1) if times is None else times
         self.members = Members.at(self.starts.states, len(self._times), batch.element.dtype)
         self.outcome = self.members.outcome[:, 0]
@@ -133,6 +133,8 @@ class Stepper:
         self._reasons: dict[int, str] = {}  # by robot, for ends that are no falls beyond its limits
         self._stalled: set[int] = set()  # robots for which a solver failed without divergence
         self.interrupted, self._judged, self._time = False, 0, 0.0
+        self._traced: CompiledEngine | None = None
+        self.backend = select_backend(loop, q, s, compiled, self._trace_ahead) if batch.is_run else None
 
     # The engine.
 
@@ -155,6 +157,7 @@ class Stepper:
         starts, reason = self.starts._replace(states=self.members.state.copy()), self._reason_for_python()
         if not reason:
             engine, reason = self._compiled_engine(starts, given)
+        self._traced = None
         if engine is None and self.backend is not None:
             engine = PythonEngine(self.members, self.integrator, reason, given, self.backend)
         elif engine is None:
@@ -165,6 +168,13 @@ class Stepper:
             engine.restart(starts, range(len(starts.loops)))
         self.engine = engine
         return engine
+
+    @gc_paused()
+    def _trace_ahead(self) -> None:
+        """Trace the time steps for `prepare`, which traces them again, and raises the error, where this fails."""
+        if isinstance(self.integrator, FixedStep):
+            with suppress(Exception):
+                self._traced = CompiledEngine(self.template, self.starts, self.members, self.integrator)
 
     def _reason_for_python(self) -> str:
         """Return why the time steps are evaluated in Python without an attempt to trace them, "" for an attempt."""
@@ -187,6 +197,8 @@ class Stepper:
         """Return the engine of compiled time steps and "", or None and why they cannot be compiled."""
         assert isinstance(self.integrator, FixedStep)
         if self.backend is not None:  # `select_backend` has compared it with the equations in Python
+            if self._traced is not None and given == NO_INPUT:
+                return self._traced, ""
             return CompiledEngine(self.template, starts, self.members, self.integrator, given), ""
         element = self.batch.element
         try:
