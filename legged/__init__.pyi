@@ -30,6 +30,7 @@ from legged.dynamics.kinematics import (
     potential_energy,
     required_wrench,
 )
+from legged.files.collision import hull_of
 from legged.files.load import audit, load
 from legged.files.mjcf.export import save_mjcf
 from legged.files.urdf.export import save_urdf
@@ -64,7 +65,7 @@ from legged.robot.joint import (
 from legged.robot.link import Link
 from legged.robot.physics import JointPhysics, Rotor
 from legged.robot.robot import Robot
-from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere, hull_of
+from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere
 from legged.robot.state import State
 from legged.simulation import (
     ExternalWrench,

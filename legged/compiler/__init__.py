@@ -10,7 +10,7 @@ from legged.compiler.cache.disk import describe as cache_contents
 from legged.compiler.codegen.batches.time_loop import CODES_ONLY, ENDED, EXCEEDED
 from legged.compiler.codegen.element_type import FLOAT32, FLOAT64, ElementType, PrecisionError, element_type
 from legged.compiler.codegen.llvm import TargetError
-from legged.compiler.compilation import compile, count, count_and_depth, depth
+from legged.compiler.compilation import compile, compile_ahead, count, count_and_depth, depth
 from legged.compiler.ir import ChangingTable, LookupTable, where
 from legged.compiler.ir.annotations import module, stage
 from legged.compiler.ir.expression import Expression
@@ -73,6 +73,7 @@ __all__ = [
     "check_threads",
     "clear_cache",
     "compile",
+    "compile_ahead",
     "count",
     "count_and_depth",
     "default_threads",

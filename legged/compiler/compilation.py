@@ -185,6 +185,27 @@ def compile(
             kernel = compile(function, robot, parameters=parameters, target=target, dtype=dtype, **shapes)
         print(times)
         return kernel
+    kernel = _kernel(function, robot, parameters, target, dtype, shapes)
+    _ = kernel.code  # compiled here, not at the first call
+    return kernel
+
+
+@gc_paused()
+def compile_ahead(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> Kernel:
+    """Return the kernel of `compile`, which another thread compiles if a processor is free, else its first call.
+
+    Args:
+        function, robot, shapes: As in `compile`.
+    """
+    kernel = _kernel(function, robot, None, None, None, shapes)
+    kernel.load_ahead()
+    return kernel
+
+
+def _kernel(
+    function: Callable[..., Any], robot: Any, parameters: Any, target: Any, dtype: Any, shapes: dict[str, Any]
+) -> Kernel:
+    """Return the kernel of `compile` without its code."""
     names, shapes = _parameter_names(function, robot, parameters, shapes)
     shapes = _shapes(function, robot, shapes)
     vector = robot.parameter_vector(names) if names else None
@@ -197,7 +218,6 @@ def compile(
         kernel = ParametricKernel(graph, name, meanings, vector, target, dtype)
     if robot is not None:
         kernel.layouts |= layouts(robot, name, list(shapes), len(graph.outputs))
-    _ = kernel.code  # compiled here, not at the first call
     return kernel
 
 

@@ -99,14 +99,14 @@ def _urdf_visual(element: Any, materials: dict[str, Color], source: str) -> Visu
 
 
 def _color(material: Any) -> Color | None:
-    """Return the color of a <material>; None without one."""
+    """Return the color of a <material>; None without one, and for one that is not three numbers from 0 to 1."""
     element = material.find("color")
     words = [] if element is None else (element.get("rgba") or "").split()
     try:
         red, green, blue = (float(word) for word in words[:3])
     except ValueError:
         return None
-    return red, green, blue
+    return (red, green, blue) if all(0.0 <= x <= 1.0 for x in (red, green, blue)) else None
 
 
 # MJCF

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, TypeAlias
@@ -58,11 +57,9 @@ def coefficients(what: str, friction: float, restitution: float) -> dict[str, fl
 
 MOST_VERTICES = 32
 """Largest number of vertices of a `Hull`; the cost of its contacts grows with them."""
-_EXACT = 1e-6
-"""Distance of points outside of a reduced hull, relative to its size, below which no vertices are added."""
 _FLAT = 1e-9
 """Smallest thickness of a hull relative to its diameter."""
-_DIAGONALS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
+DIAGONALS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
 """Directions from the center of a cube to its corners, (8, 3)."""
 
 
@@ -159,7 +156,7 @@ class Box(_Placed):
     @property
     def corners(self) -> Array:
         """Positions of the corners, (8, 3), [m], link axes."""
-        return np.asarray(self.center) + (_DIAGONALS * self.half) @ self.rotation.T
+        return np.asarray(self.center) + (DIAGONALS * self.half) @ self.rotation.T
 
 
 class _Axial(_Placed):
@@ -279,13 +276,13 @@ class Hull:
     @cached_property
     def faces(self) -> tuple[Array, Array]:
         """Outward unit normals (f, 3) and offsets (f,), [m], of the faces: normal . x <= offset inside; link axes."""
-        equations = np.unique(np.round(_convex_hull(self.vertices).equations, 9), axis=0)
+        equations = np.unique(np.round(convex_hull(self.vertices).equations, 9), axis=0)
         return equations[:, :3], -equations[:, 3]
 
     @cached_property
     def edges(self) -> tuple[tuple[int, int], ...]:
         """Pairs of vertices that are joined by an edge between two faces of different normals."""
-        hull = _convex_hull(self.vertices)
+        hull = convex_hull(self.vertices)
         normals: dict[tuple[int, int], list[Array]] = {}
         for corners, equation in zip(hull.simplices, hull.equations, strict=True):
             for a, b in ((0, 1), (1, 2), (0, 2)):
@@ -310,8 +307,12 @@ SHAPES: dict[str, type[Any]] = {
 """Classes of shapes by the names that `Robot.describe` uses."""
 
 
-def _convex_hull(points: Array) -> Any:
-    """Return `scipy.spatial.ConvexHull` of points, (n, 3), [m]; importing SciPy takes time."""
+def convex_hull(points: Array) -> Any:
+    """Return `scipy.spatial.ConvexHull` of points; importing SciPy takes time.
+
+    Args:
+        points: (n, 3), [m], any axes; or (n, 2), of which the `volume` of the result is the area, [m^2].
+    """
     from scipy.spatial import ConvexHull
 
     return ConvexHull(points)
@@ -334,36 +335,9 @@ def hull_vertices(what: str, points: Any) -> Array:
     if thickness[2] < _FLAT * thickness[0]:
         raise DefinitionError(flat)
     try:
-        return points[np.sort(_convex_hull(points).vertices)]
+        return points[np.sort(convex_hull(points).vertices)]
     except RuntimeError as error:  # of which Qhull's error is a subclass
         raise DefinitionError(flat) from error
-
-
-@checked
-def hull_of(points: Array | Sequence[Any], most: int = MOST_VERTICES) -> tuple[Hull, float]:
-    """Return a convex hull of points with a limited number of vertices, and its error.
-
-    Args:
-        points: Vertices of a mesh, (m, 3), [m], link axes. Cavities and holes of the mesh are filled.
-        most: Largest number of vertices, 8 or more. Beginning with the points that lie farthest out along the diagonals
-            of the bounding box, the point farthest outside of the hull is added until there are as many.
-
-    Returns:
-        The hull, and the largest distance by which a point lies outside of it, [m].
-
-    Raises:
-        DefinitionError: Fewer than four points, or all in a plane.
-    """
-    most = int(number("most", most, least=8, most=MOST_VERTICES))
-    outer = hull_vertices("a mesh", rounded_array("points", points, (None, 3)))
-    middle, size = (outer.min(axis=0) + outer.max(axis=0)) / 2, np.ptp(outer, axis=0)
-    chosen = sorted(set(np.argmax((outer - middle) / size @ _DIAGONALS.T, axis=0).tolist()))
-    while True:
-        hull = _convex_hull(outer[chosen])
-        outside = (outer @ hull.equations[:, :3].T + hull.equations[:, 3]).max(axis=1)
-        if len(chosen) == most or outside.max() < _EXACT * size.max():
-            return Hull(outer[chosen]), max(float(outside.max()), 0.0)
-        chosen.append(int(np.argmax(outside)))
 
 
 def outermost_points(shape: Shape) -> tuple[Array, float]:
@@ -380,9 +354,8 @@ def outermost_points(shape: Shape) -> tuple[Array, float]:
         return np.array(shape.vertices), 0.0
     if isinstance(shape, Box):
         return np.array(shape.corners), 0.0
-    signs = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], dtype=float)
     if isinstance(shape, Ellipsoid):
-        return np.asarray(shape.center) + (signs * np.asarray(shape.radii)) @ np.asarray(shape.rotation).T, 0.0
+        return np.asarray(shape.center) + (DIAGONALS * np.asarray(shape.radii)) @ np.asarray(shape.rotation).T, 0.0
     angles = 2 * np.pi * np.arange(16) / 16
     rim = [(shape.radius * np.cos(a), shape.radius * np.sin(a), z) for a in angles for z in (-1, 1)]
     half = np.array([1.0, 1.0, shape.length / 2])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from legged.compiler import compile as compile_function
+from legged.compiler import compile_ahead
 from legged.contact.pair_tables import Poses
 from legged.errors import NotFiniteError, SimulationWarning, SingularError, TraceError, warn_caller
 from legged.robot.configuration import normalized
@@ -33,6 +34,7 @@ NO_SOLUTION = (NotFiniteError, SingularError)
 _NEARBY = 1e-3  # [rad], [m], [rad/s] and [m/s], of states near the initial one
 _AGREEMENT = 1e-6  # relative: compiled and plain results differ by rounding, or by a hidden state of the controller
 COMPILED = "compiled closed loop"
+_OBSERVE = "observe", "t", "phase", "q", "s"  # the method and its arguments
 _FRICTION_IN_PARTS = (
     f"a scene with many contacts regularizes the dry friction of joints: one that friction should hold creeps at up to "
     f"{TRANSITION_SPEED:g} rad/s or m/s; compiled=True computes the scene in one kernel, which holds it"
@@ -64,8 +66,11 @@ class Backend:
         """Length of xi."""
         return self.loop.robot.nv
 
-    def _method(self, name: str, *arguments: str) -> Callable[..., Any]:
-        """Return a method of the closed loop with these arguments, compiled at its first use if the loop is."""
+    def _method(self, name: str, *arguments: str, is_ahead: bool = False) -> Callable[..., Any]:
+        """Return a method of the closed loop with these arguments, compiled at its first use if the loop is.
+
+        Another thread compiles it if it `is_ahead` of its use.
+        """
         if name not in self._methods:
             loop = self.loop
             nq, nv, size = loop.robot.nq, loop.robot.nv, loop.size
@@ -73,7 +78,8 @@ class Backend:
             shapes |= {"phase": (), "loads": (len(loop.pushes), LOAD)}
             shapes |= {"v": nv, "tau": nv, "wrenches": (len(loop.robot.links), 6)}
             method = getattr(loop, name)
-            self._methods[name] = self.compiler(method, **{x: shapes[x] for x in arguments}) if self.whole else method
+            compiler = partial(compile_ahead, robot=None) if is_ahead else self.compiler
+            self._methods[name] = compiler(method, **{x: shapes[x] for x in arguments}) if self.whole else method
         return self._methods[name]
 
     def rate(self, t: float, phase: int, y: Array, q_ref: Array, loads: Array | None = None) -> Array:
@@ -110,8 +116,12 @@ class Backend:
         Args:
             t: Time, [s]. phase: Number of switch times passed. q, s: The state, (nq,) and (n,).
         """
-        observe = self._method("observe", "t", "phase", "q", "s")
+        observe = self._method(*_OBSERVE)
         return observe(float(t), float(phase) if self.whole else int(phase), q, s)
+
+    def compile_observation(self) -> None:
+        """Trace `observe`, which another thread compiles if a processor is free, else its first call."""
+        self._method(*_OBSERVE, is_ahead=True)
 
     def observe_all(self, states: Sequence[StateSample]) -> Observation:
         """Return the outputs of T states, stacked."""
@@ -169,7 +179,12 @@ def _observed_parts(loop: SceneInParts, states: Sequence[StateSample]) -> Observ
 
 
 def select_backend(
-    loop: ClosedLoop, q: Array, s: Array, compiled: bool | None, compares_rates: bool = False
+    loop: ClosedLoop,
+    q: Array,
+    s: Array,
+    compiled: bool | None,
+    compares_rates: bool = False,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Backend:
     """Return the fastest possible backend of a closed loop.
 
@@ -181,6 +196,7 @@ def select_backend(
             controller with a hidden state.
         compares_rates: Whether rates of memories are compared, too. With fixed steps they are not: `Stepper.prepare`
             compares the steps instead.
+        meanwhile: Called while another thread compiles the outputs of the loop; it raises no error.
 
     Raises:
         TraceError: If compiled is True and the loop cannot be compiled.
@@ -195,7 +211,7 @@ def select_backend(
     object.__setattr__(traced, "notices", {"base forces": ""})  # the memories of compared states are no results
     backend = Backend(traced, True, COMPILED)
     try:
-        reason = _disagreement(backend, q, s, compares_rates and has_rates(loop))
+        reason = _disagreement(backend, q, s, compares_rates and has_rates(loop), meanwhile)
     except NO_SOLUTION:
         raise
     except Exception as error:  # tracing runs the user's code, which may raise anything
@@ -284,9 +300,11 @@ def has_rates(loop: ClosedLoop) -> bool:
     return loop.ground_memory > 0 and not isinstance(loop, RigidLoop)
 
 
-def _disagreement(backend: Backend, q: Array, s: Array, with_rates: bool) -> str:
+def _disagreement(backend: Backend, q: Array, s: Array, with_rates: bool, meanwhile: Callable[[], None]) -> str:
     """Compile a closed loop; return how its results differ from those in Python, "" if they agree up to rounding."""
     try:
+        backend.compile_observation()
+        meanwhile()
         backend.observe(0.0, 0, q, s)
     finally:
         check_stateless(backend.loop.controller)

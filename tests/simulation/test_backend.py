@@ -1,5 +1,6 @@
 """Closed loops that cannot be compiled: the reason, a warning, and the error that `compiled=True` raises."""
 
+import threading
 import warnings
 
 import numpy as np
@@ -7,9 +8,12 @@ import pytest
 
 import legged
 import robots
+from legged.compiler.cache import machine_code
+from legged.compiler.codegen import llvm
 from legged.errors import SimulationWarning, TraceError
 from legged.ground import realistic_ground
 from legged.simulation import BDF
+from legged.simulation.stepping import stepper
 
 STEPS = legged.SemiImplicitEuler(1e-3)
 
@@ -137,11 +141,14 @@ def test_a_short_run_compiles_no_rates_and_accelerations_that_nothing_needs(monk
     """Only variable steps use the rate of the state."""
     made = []
 
-    def compiled(function, *arguments, **options):
-        made.append(function.__name__)
-        return legged.compile(function, *arguments, **options)
+    def noted(compiler):
+        return lambda function, *arguments, **options: (
+            made.append(function.__name__),
+            compiler(function, *arguments, **options),
+        )[1]
 
-    monkeypatch.setattr("legged.simulation.backend.compile_function", compiled)
+    monkeypatch.setattr("legged.simulation.backend.compile_function", noted(legged.compile))
+    monkeypatch.setattr("legged.simulation.backend.compile_ahead", noted(legged.compiler.compile_ahead))
     robot = robots.spatial_quadruped()
     run = legged.simulate(robot, law, until=0.02, integrator=step)
     names = ["observe"] if step is STEPS else ["observe", "rate", "configuration"]
@@ -158,3 +165,53 @@ def test_a_ground_that_cannot_be_compiled_warns_with_the_reason(door):
     q[2] = 2.0  # [m], above the ground
     with pytest.warns(SimulationWarning, match="runs in Python, which is slower"):
         door(robot, None, ground=ground, q=q, integrator=STEPS)
+
+
+@pytest.fixture
+def traced(tmp_path, monkeypatch):
+    """The number of traced steps; the outputs of a run are compiled in a thread that waits for the first of them."""
+    monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
+    monkeypatch.setattr(machine_code, "_has_free_processor", lambda: True)
+    machine_code.unload()
+    count, is_traced = [], threading.Event()
+    compiled, made = llvm.machine_code, stepper.CompiledEngine.__init__
+
+    def after_the_trace(*arguments):
+        assert threading.current_thread().name != "legged-ahead" or is_traced.wait(60.0)
+        return compiled(*arguments)
+
+    def counted(self, *arguments):
+        count.append(1)
+        is_traced.set()
+        made(self, *arguments)
+
+    monkeypatch.setattr(llvm, "machine_code", after_the_trace)
+    monkeypatch.setattr(stepper.CompiledEngine, "__init__", counted)
+    return count
+
+
+def test_a_run_traces_its_step_once_and_while_its_outputs_are_compiled(traced):
+    """In the other order the thread would wait in vain."""
+    robot = robots.planar_hopper()
+    run = legged.simulate(robot, q=robot.neutral(), until=2e-3, integrator=STEPS)
+    assert run.backend == "compiled closed loop" and len(traced) == 1
+    legged.simulate(robot, q=robot.neutral(), until=2e-3)
+    assert len(traced) == 1  # variable steps are not compiled
+
+
+def test_a_law_with_a_state_runs_in_python_also_if_its_step_cannot_be_traced(traced, monkeypatch):
+    def fails(self, *arguments):
+        traced.append(1)
+        raise RuntimeError("no step")
+
+    robot = robots.planar_hopper()
+    legged.simulate(robot, q=robot.neutral(), until=1e-3, integrator=STEPS)  # lets the thread compile
+    monkeypatch.setattr(stepper.CompiledEngine, "__init__", fails)
+    with pytest.warns(SimulationWarning, match="does the controller keep a state"):
+        run = legged.simulate(robot, Counting(), q=robot.neutral(), v=np.ones(robot.nv), until=2e-3, integrator=STEPS)
+    assert "does the controller keep a state" in run.backend and len(traced) == 2
+    with pytest.warns(SimulationWarning, match="RuntimeError: no step"):
+        run = legged.simulate(robot, q=robot.neutral(), until=1e-3, integrator=STEPS)
+    assert "RuntimeError: no step" in run.backend
+    with pytest.raises(TraceError, match="cannot be compiled: RuntimeError: no step"):
+        legged.simulate(robot, q=robot.neutral(), until=1e-3, integrator=STEPS, compiled=True)

@@ -172,3 +172,11 @@ def test_many_triangles_are_simplified(tmp_path):
     whole, small = (scene_of(model, faces).parts[0].geometry[0].mesh for faces in (60_000, 600))
     assert len(whole.faces) == 5120 and 400 < len(small.faces) <= 600
     assert volume(small) == pytest.approx(volume(whole), rel=0.03)
+
+
+@pytest.mark.parametrize("rgba", ["nan 0 0 1", "inf 0 0 1", "-1 0 0 1", "200 0 0 1", "red", ""])
+def test_colors_that_are_no_numbers_from_0_to_1_are_not_used(tmp_path, rgba):
+    """A page could not be read with NaN in it."""
+    (tmp_path / "arm.urdf").write_text(URDF.replace("0 1 0 1", rgba))
+    (box,) = visuals_of(legged.load(tmp_path / "arm.urdf", base="fixed"), tmp_path / "arm.urdf")["base"]
+    assert box.color is None

@@ -7,8 +7,10 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, partial
 from queue import SimpleQueue
+from typing import NamedTuple
 from weakref import WeakValueDictionary, ref
 
 from legged.compiler import mechanisms
@@ -30,6 +32,39 @@ _modules: dict[_Key, llvm.LoadedCode] = {}
 _recent: OrderedDict[_Key, llvm.LoadedCode] = OrderedDict()
 
 
+class _Ahead(NamedTuple):
+    """A thread that loads or compiles code ahead of its use, and the report of its passes."""
+
+    thread: threading.Thread
+    times: CompilationReport
+
+
+_ahead: dict[_Key, _Ahead] = {}
+"""The threads that `load` waits for, by the keys of their code."""
+
+
+def load_ahead(graph: Graph, program: Callable[[Graph], str], target: llvm.Target) -> None:
+    """Begin to `load` code in another thread if a processor is free; a later call of `load` waits for it.
+
+    Args:
+        graph, program, target: As in `load`.
+    """
+    key, times = _key(graph, program, target), CompilationReport()
+
+    def run() -> None:
+        with suppress(Exception), times:  # the later call raises the same error
+            load(graph, program, target)
+
+    if key not in _loaded and key not in _ahead and _has_free_processor():
+        _ahead[key] = _Ahead(threading.Thread(target=run, name="legged-ahead"), times)
+        _ahead[key].thread.start()
+
+
+def _key(graph: Graph, program: Callable[[Graph], str], target: llvm.Target) -> _Key:
+    """Return everything that code for one or several states depends on, the description of the processor last."""
+    return program.__name__, f"single array: {graph.is_bare}", graph.digest, llvm.target_description(target)
+
+
 @gc_paused()
 def load(
     graph: Graph,
@@ -49,8 +84,13 @@ def load(
         width: Number of states that the program computes together.
         shared: Write modules that the program calls and that do not depend on the graph.
     """
-    processor = llvm.target_description(target)
-    key = (program.__name__, f"single array: {graph.is_bare}", graph.digest, processor)
+    key = _key(graph, program, target)
+    ahead = _ahead.get(key)
+    if ahead is not None and ahead.thread is not threading.current_thread():
+        ahead.thread.join()
+        if _ahead.pop(key, None) is not None:
+            add_times(ahead.times)
+    processor = key[-1]
     with _lock:
         code = _loaded.get(key)
         if code is None:
@@ -177,8 +217,7 @@ class _Background:
 
         Without a free processor the caller compiles it, as two threads that share one take longer together.
         """
-        is_on = mechanisms.is_on(mechanisms.BACKGROUND)
-        if self._thread is None and not (is_on and _has_free_processor()):
+        if self._thread is None and not _has_free_processor():
             self._objects[number] = llvm.machine_code(ir, level)
             return
         self._modules.put((number, ir, level))
@@ -205,7 +244,12 @@ class _Background:
 
 
 def _has_free_processor() -> bool:
-    """Return whether other programs leave a processor to a second thread, by the load of the last minute."""
+    """Return whether other programs leave a processor to a second thread, by the load of the last minute.
+
+    It is False without the mechanism, background compilation.
+    """
+    if not mechanisms.is_on(mechanisms.BACKGROUND):
+        return False
     try:
         load = os.getloadavg()[0]
     except (AttributeError, OSError):  # Windows

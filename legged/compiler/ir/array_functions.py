@@ -135,6 +135,8 @@ def _percentile(a: Any, q: Any, axis: Any = None) -> Array:
 
 @implements(np.quantile)
 def _quantile(a: Any, q: Any, axis: Any = None) -> Array:
+    if isinstance(axis, tuple):
+        raise TypeError("axis must be an integer or None; reshape the array")
     rows = _sort(a, axis)
     rows = rows if axis is None else np.moveaxis(rows, axis, 0)
     values = []

@@ -358,8 +358,8 @@ def select(condition: Truth, a: Number, b: Number) -> Number:
 
 
 def sign(x: Number) -> Number:
-    """Return -1, 0 or 1, and x itself where it is zero or NaN."""
-    return select(compare("less", 0.0, x), 1.0, select(compare("less", x, 0.0), -1.0, x))
+    """Return -1, 0 or 1; 0.0 for -0.0, and NaN for NaN."""
+    return select(compare("less", 0.0, x), 1.0, select(compare("less", x, 0.0), -1.0, absolute(x)))
 
 
 class _Constructors(dict[str, Callable[..., Any]]):

@@ -133,7 +133,7 @@ UFUNCS: dict[str, Callable[..., Any]] = {
 _OBJECT_LOOPS = frozenset([np.add, np.subtract, np.multiply, np.negative, np.positive, np.matmul, np.square])
 _OBJECT_LOOP_NAMES = frozenset([*(ufunc.__name__ for ufunc in _OBJECT_LOOPS), "vecdot", "matvec", "vecmat"])
 """Ufuncs whose loop over objects in NumPy gives the right result; the last three exist from NumPy 2.2 on."""
-_REORDERABLE = frozenset(["maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or"])
+_REORDERABLE = frozenset(["maximum", "minimum", "fmax", "fmin", "logical_and", "logical_or", "hypot", "logaddexp"])
 """Other ufuncs that reduce several axes at once."""
 
 
@@ -155,6 +155,10 @@ class ExpressionArray(np.ndarray):
         """Return the entries rounded to a number of decimals, halves to the even neighbor."""
         return np.round(self, decimals)
 
+    def tobytes(self, *arguments: Any) -> bytes:
+        """Raise a TraceError: the bytes would be addresses."""
+        raise TraceError("the bytes of a traced array are not known yet; leave out tobytes")
+
     def sort(self, axis: int = -1, **options: Any) -> None:
         """Sort the entries along an axis, in place."""
         self[...] = np.sort(self, axis)
@@ -168,6 +172,9 @@ def _apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[
             return product
         result = ufunc(*[x.view(plain) if type(x) is ExpressionArray else _as_object_array(x) for x in inputs])
         return result.view(ExpressionArray) if type(result) is plain and result.dtype.hasobject else result
+    is_masked = isinstance(options.get("where"), Expression | ExpressionArray)
+    if is_masked or ("where" in options and method == "reduce" and ufunc.identity is not None):
+        return _masked(ufunc, method, inputs, options)
     name = ufunc.__name__
     if ufunc.identity is None and ufunc.types == ["O" * ufunc.nin + "->" + "O" * ufunc.nout]:  # of np.frompyfunc
         return getattr(ufunc, method)(*[_as_object_array(x) for x in inputs], **options)
@@ -193,6 +200,20 @@ def _apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[
     if isinstance(result, tuple):
         return tuple([x.view(ExpressionArray) if isinstance(x, np.ndarray) else x for x in result])
     return result.view(ExpressionArray) if isinstance(result, np.ndarray) and result.dtype == object else result
+
+
+def _masked(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Return the result of a ufunc, or of its reduce, at the entries of a mask, which is the option `where`."""
+    mask, name = options.pop("where"), ufunc.__name__
+    if method == "__call__" and "out" in options:
+        (out,) = options.pop("out")
+        out[...] = _where_arrays(mask, _apply(ufunc, method, inputs, options), out)
+        return out
+    neutral = ufunc.identity if ufunc.identity is not None or name not in _REORDERABLE else options.get("initial")
+    if method == "reduce" and neutral is not None:
+        return _apply(ufunc, method, (_where_arrays(mask, inputs[0], neutral),), options)
+    missing = "initial, the result without entries" if method == "reduce" else "out, which holds the other entries"
+    raise TraceError(f"np.{name} with a mask `where` needs {missing}; or select values with legged.where")
 
 
 _LARGE_MATRIX, _DENSE = 512, 0.9
@@ -257,8 +278,8 @@ def _call(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) ->
             tuple(_in_arrays(x) for x in arguments),
             {name: _in_arrays(x) for name, x in options.items()},
         )
-    except (TypeError, AttributeError, BufferError, TraceError) as error:
-        if isinstance(error, TraceError) and function not in ADVICE:
+    except Exception as error:
+        if function not in ADVICE and not isinstance(error, TypeError | AttributeError | BufferError):
             raise
         is_linear_algebra = function.__module__ == "numpy.linalg"
         name = f"np.{'linalg.' if is_linear_algebra else ''}{function.__name__}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -12,7 +11,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, overl
 
 import numpy as np
 
-from legged.arguments import real_array, shown
+from legged.arguments import real_array
 from legged.compiler import mechanisms
 from legged.compiler.cache import machine_code
 from legged.compiler.codegen import c99, llvm, selection
@@ -24,9 +23,9 @@ from legged.compiler.passes.counting import Counts
 from legged.compiler.passes.pipeline import is_always_outlined, run_passes
 from legged.compiler.runtime import built_in
 from legged.compiler.runtime.batches import BatchCode, can_hold_results, locked_memory
-from legged.compiler.runtime.result_memory import LARGE_RESULT, new_array
+from legged.compiler.runtime.result_memory import LARGE_RESULT, checked_out, new_array, put_results
 from legged.compiler.runtime.threads import thread_limit
-from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError, SingularError
+from legged.errors import LeggedError, NotFiniteError, ShapeError, SingularError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -153,6 +152,10 @@ class Kernel(Generic[P, R]):
             self._entry[0] = code.address(selection.SINGLE_STATE)
         return code
 
+    def load_ahead(self) -> None:
+        """Begin to compile the code for one state in another thread if a processor is free; `code` waits for it."""
+        machine_code.load_ahead(self.graph, selection.single_state_module, self._target)
+
     @cached_property
     def counts(self) -> Counts:
         """Number of operations for one state."""
@@ -196,7 +199,7 @@ class Kernel(Generic[P, R]):
             if work.run():
                 raise diagnose(self, work.input)
             if out is not None:
-                return _put(work.outputs, _checked_out(out, self.graph.outputs), out)
+                return put_results(work.outputs, checked_out(out, self.graph.outputs), out)
             return self.graph.rebuild(view.copy() if view.ndim else view[()] for view in work.outputs)
         finally:
             self._idle.append(work)
@@ -237,7 +240,7 @@ class Kernel(Generic[P, R]):
             raise ShapeError(f"{self.name} takes {len(self.arguments)} arguments ({names}), got {len(arrays)}")
         lead = self._leading(checked)
         shapes = [(*lead, *shape) for shape in self.graph.outputs]
-        targets = _checked_out(out, shapes)
+        targets = checked_out(out, shapes)
         results = [
             target
             if can_hold_results(target, checked, shape, len(shape) - len(lead), self.dtype)
@@ -252,7 +255,7 @@ class Kernel(Generic[P, R]):
             ]
             raise diagnose(self, np.concatenate(numbers, dtype=float), state)
         if out is not None:
-            return _put(results, targets, out)
+            return put_results(results, targets, out)
         return self.graph.rebuild(array if array.ndim else array[()] for array in results)
 
     @cached_property
@@ -298,39 +301,6 @@ class Kernel(Generic[P, R]):
         if missing or unknown:
             raise ShapeError(f"{self.name} takes {', '.join(names)}; missing: {missing}, not known or twice: {unknown}")
         return (*arrays, *[named[n] for n in names[len(arrays) :]])
-
-
-def _checked_out(out: Any, shapes: Sequence[Shape]) -> Sequence[Any]:
-    """Return the arrays of `out` if they can hold results of these shapes; None for each if there is no `out`."""
-    if out is None:
-        return [None] * len(shapes)
-    targets = out if isinstance(out, tuple) else (out,)
-    if len(targets) != len(shapes):
-        raise ShapeError(f"out must be a tuple of {len(shapes)} arrays, got {shown(out)}")
-    names = [f"out[{k}]" if isinstance(out, tuple) else "out" for k in range(len(targets))]
-    for name, target, shape in zip(names, targets, shapes, strict=True):
-        if not isinstance(target, np.ndarray):
-            raise ArgumentError(f"{name} must be a NumPy array, got {shown(target)}")
-        if target.shape != shape:
-            raise ShapeError(f"{name} must be an array of shape {shape}, got {target.shape}")
-        if target.dtype.kind != "f":
-            raise ArgumentError(f"{name} must be an array of floating-point numbers, got {target.dtype} entries")
-        if not target.flags.writeable:
-            raise ArgumentError(f"{name} is read-only; give an array that can be written to")
-        if any(n > 1 and stride == 0 for n, stride in zip(target.shape, target.strides, strict=True)):
-            raise ArgumentError(f"{name} must have memory for each entry; its strides are {target.strides}")
-    for (first, a), (second, b) in itertools.combinations(zip(names, targets, strict=True), 2):
-        if np.may_share_memory(a, b) and np.shares_memory(a, b):
-            raise ArgumentError(f"{first} and {second} share memory; give each result an array of its own")
-    return targets
-
-
-def _put(results: Sequence[np.ndarray], targets: Sequence[np.ndarray], out: Any) -> Any:
-    """Copy the results into the arrays of `out`, its targets, and return it."""
-    for target, result in zip(targets, results, strict=True):
-        if target is not result:
-            target[...] = result
-    return out
 
 
 class Named(Protocol):

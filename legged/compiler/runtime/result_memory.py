@@ -1,4 +1,4 @@
-"""Memory for large results, which is used again once no array refers to it.
+"""Arrays for results: those that a caller gives, and memory for large ones, used again once no array refers to it.
 
 The operating system maps large blocks of memory page by page at their first use, which takes longer than most kernels
 take to fill them, and the C library returns blocks of tens of megabytes to it at once. `new_array` therefore keeps the
@@ -8,13 +8,18 @@ so that its memory is free when the block is deleted.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
+from legged.arguments import shown
 from legged.compiler import mechanisms
+from legged.compiler.ir.graph import Shape
+from legged.errors import ArgumentError, ShapeError
 
 LARGE_RESULT = 1 << 22
 """Size from which the memory of a result is kept, [bytes]."""
@@ -68,3 +73,48 @@ def new_array(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     memory = _idle.pop(min(reversed(fitting), key=itemgetter(0))[1], None) if fitting else None
     block = np.asarray(_Block(np.empty(size) if memory is None else memory))
     return block.view(dtype)[:count].reshape(shape)
+
+
+def checked_out(out: Any, shapes: Sequence[Shape]) -> Sequence[Any]:
+    """Return the arrays of `out` if they can hold results of these shapes; None for each if there is no `out`.
+
+    Args:
+        out: An array, a tuple of arrays, or None. shapes: Shape of each result.
+
+    Raises:
+        ArgumentError: An entry is no array of floating-point numbers that can be written to, or shares memory.
+        ShapeError: A shape or the number of arrays differs.
+    """
+    if out is None:
+        return [None] * len(shapes)
+    targets = out if isinstance(out, tuple) else (out,)
+    if len(targets) != len(shapes):
+        raise ShapeError(f"out must be a tuple of {len(shapes)} arrays, got {shown(out)}")
+    names = [f"out[{k}]" if isinstance(out, tuple) else "out" for k in range(len(targets))]
+    for name, target, shape in zip(names, targets, shapes, strict=True):
+        if not isinstance(target, np.ndarray):
+            raise ArgumentError(f"{name} must be a NumPy array, got {shown(target)}")
+        if target.shape != shape:
+            raise ShapeError(f"{name} must be an array of shape {shape}, got {target.shape}")
+        if target.dtype.kind != "f":
+            raise ArgumentError(f"{name} must be an array of floating-point numbers, got {target.dtype} entries")
+        if not target.flags.writeable:
+            raise ArgumentError(f"{name} is read-only; give an array that can be written to")
+        if any(n > 1 and stride == 0 for n, stride in zip(target.shape, target.strides, strict=True)):
+            raise ArgumentError(f"{name} must have memory for each entry; its strides are {target.strides}")
+    for (first, a), (second, b) in itertools.combinations(zip(names, targets, strict=True), 2):
+        if np.may_share_memory(a, b) and np.shares_memory(a, b):
+            raise ArgumentError(f"{first} and {second} share memory; give each result an array of its own")
+    return targets
+
+
+def put_results(results: Sequence[np.ndarray], targets: Sequence[np.ndarray], out: Any) -> Any:
+    """Copy the results into the arrays of `out` and return it.
+
+    Args:
+        results: Arrays, (...), any unit. targets: The arrays of `out`, from `checked_out`. out: As in `checked_out`.
+    """
+    for target, result in zip(targets, results, strict=True):
+        if target is not result:
+            target[...] = result
+    return out

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
-from legged.robot.shapes import Capsule, Sphere, hull_vertices, outermost_points
+from legged.robot.shapes import Capsule, Sphere, convex_hull, hull_vertices, outermost_points
 from legged.robot.shapes import Shape as LinkShape
 from legged.spatial import Array
 
@@ -100,7 +99,7 @@ def _surface(shape: LinkShape | Array) -> Array:
 
 def _flat(points: Array, down: Array) -> Sole | None:
     """Return the flat or narrow sole whose area is largest; None without one."""
-    normals = np.unique(np.round(_hull(points).equations[:, :3], 4), axis=0)
+    normals = np.unique(np.round(convex_hull(points).equations[:, :3], 4), axis=0)
     normals = normals / np.linalg.norm(normals, axis=1)[:, None]
     layers = [(*_layer(points, normal), normal) for normal in normals[normals @ down > _TILT]]
     straight = (*_layer(points, down), down)
@@ -108,7 +107,7 @@ def _flat(points: Array, down: Array) -> Sole | None:
     if straight[0] > _AS_LARGE * area:
         area, corners, normal = straight
     axes = _across(normal)
-    if area < _FLAT * float(_hull(points @ axes.T).volume):
+    if area < _FLAT * float(convex_hull(points @ axes.T).volume):
         return None
     flat = corners @ axes.T
     size, along = _extents(flat)
@@ -131,7 +130,7 @@ def _layer(points: Array, normal: Array) -> tuple[float, Array]:
     low = depth >= depth.max() - thickness
     if low.sum() < 3 or np.linalg.matrix_rank(flat[low] - flat[low][0], tol=1e-6) < 2:
         return 0.0, points[low]
-    outline = _hull(flat[low])
+    outline = convex_hull(flat[low])
     return float(outline.volume), points[low][outline.vertices]
 
 
@@ -140,13 +139,6 @@ def _across(normal: Array) -> Array:
     first = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
     first = first / np.linalg.norm(first)
     return np.stack([first, np.cross(normal, first)])
-
-
-def _hull(points: Array) -> Any:
-    """Return `scipy.spatial.ConvexHull` of points, (n, 2) or (n, 3), [m]; its `volume` is an area in a plane."""
-    from scipy.spatial import ConvexHull  # imported here: it takes longer than the rest of reading a file
-
-    return ConvexHull(points)
 
 
 def _extents(corners: Array) -> tuple[tuple[float, float], Array]:

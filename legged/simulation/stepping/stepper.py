@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
@@ -129,8 +130,6 @@ class Stepper:
         check_base_forces(loop, q, s, compiled)
         self.batch, self.integrator, self.compiled = batch, integrator, compiled
         self.starts = starts or InitialStates(np.concatenate([q, s])[None], np.zeros((1, 0)), (loop,))
-        variable = not isinstance(integrator, FixedStep)
-        self.backend = select_backend(loop, q, s, compiled, compares_rates=variable) if batch.is_run else None
         self._times = np.zeros(1) if times is None else times
         self.members = Members.at(self.starts.states, len(self._times), batch.element.dtype)
         self.outcome = self.members.outcome[:, 0]
@@ -141,6 +140,9 @@ class Stepper:
         self._reasons: dict[int, str] = {}  # by robot, for ends that are no falls beyond its limits
         self._stalled: set[int] = set()  # robots for which a solver failed without divergence
         self.interrupted, self._judged, self._time = False, 0, 0.0
+        self._traced: CompiledEngine | None = None
+        variable = not isinstance(integrator, FixedStep)
+        self.backend = select_backend(loop, q, s, compiled, variable, self._trace_ahead) if batch.is_run else None
 
     # The engine.
 
@@ -163,6 +165,7 @@ class Stepper:
         starts, reason = self.starts._replace(states=self.members.state.copy()), self._reason_for_python()
         if not reason:
             engine, reason = self._compiled_engine(starts, given)
+        self._traced = None
         if engine is None and self.backend is not None:
             if self.backend.whole and isinstance(self.integrator, FixedStep):
                 self.backend = python_backend(self.batch.first.loop, reason)
@@ -175,6 +178,13 @@ class Stepper:
             engine.restart(starts, range(len(starts.loops)))
         self.engine = engine
         return engine
+
+    @gc_paused()
+    def _trace_ahead(self) -> None:
+        """Trace the time steps for `prepare`, which traces them again and names the error where this fails."""
+        if isinstance(self.integrator, FixedStep):
+            with suppress(Exception):
+                self._traced = CompiledEngine(self.template, self.starts, self.members, self.integrator)
 
     def _reason_for_python(self) -> str:
         """Return why the time steps are evaluated in Python without an attempt to trace them, "" for an attempt."""
@@ -198,7 +208,8 @@ class Stepper:
         assert isinstance(self.integrator, FixedStep)
         element, follows = self.batch.element, self.backend is not None and not has_rates(self.batch.first.loop)
         try:
-            engine = CompiledEngine(self.template, starts, self.members, self.integrator, given)
+            engine = self._traced if given == NO_INPUT else None
+            engine = engine or CompiledEngine(self.template, starts, self.members, self.integrator, given)
             difference = 0.0 if follows else engine.largest_difference()  # `select_backend` has compared the outputs
             if difference < _AGREEMENT[element]:
                 return engine, ""

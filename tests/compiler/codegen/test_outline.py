@@ -10,7 +10,7 @@ import legged
 import robots
 from legged.compiler import record
 from legged.compiler.codegen import selection
-from legged.compiler.ir import where
+from legged.compiler.ir import repeat_while, where
 from legged.compiler.ir.annotations import item
 from legged.compiler.passes import pipeline
 from legged.compiler.passes.call_batching import call_batches
@@ -190,3 +190,28 @@ def test_outlining_leaves_no_reference_cycles():
         assert gc.collect() < 20
     finally:
         gc.enable()
+
+
+def test_a_graph_whose_items_differ_is_not_outlined_to_learn_its_share(monkeypatch):
+    """The main kernels of robots on their feet were outlined in vain, which took a twentieth of their start."""
+
+    def unlike(x):
+        for k in range(12):
+            with item(k):
+                for _ in range(k + 1):
+                    x = np.sqrt(1.0 + x * x) / (2.0 + x)
+        return x
+
+    for name in ("OUTLINE_ALWAYS_NODES", "OUTLINE_BATCH_NODES"):
+        monkeypatch.setattr(selection, name, 10**6)
+    made, inner = [], selection.OutlinedKernelWriter
+    monkeypatch.setattr(selection, "OutlinedKernelWriter", lambda *a: (made.append(1), inner(*a))[1])
+    graph = record(lambda x: repeat_while(lambda s: np.append(unlike(s[:3]), s[3] - 1.0), x, 5), {"x": (4,)})
+    (loop,) = graph.loops
+    assert 0.95 < selection._estimated_share(loop.body) <= 1.0
+    selection.body_writer(loop, 1)
+    selection.kernel_writer(loop.body, 1)
+    assert not made
+    monkeypatch.setattr(selection, "_ESTIMATE", 1.0)
+    selection.body_writer(loop, 1)
+    assert len(made) == 1  # the simplified body, whose share is no smaller, is not outlined as well

@@ -13,6 +13,7 @@ from legged.robot.configuration import integrate
 from legged.rotations import quaternion_exp
 from legged.simulation.results.run import Run
 from legged.simulation.results.run_table import run_table
+from legged.simulation.results.tables import BASE, BODY, JOINT, Column, distinct_names
 from legged.viewer.page import page_of
 
 
@@ -202,3 +203,10 @@ def test_columns_of_the_same_name_are_told_apart(name, tmp_path):
         assert "joint_base_q[0]" in columns and "body_base_q[0]" in columns
     header = run.to_csv(tmp_path / "run").read_text(encoding="utf-8").splitlines()[0].split(",")
     assert header == list(columns)
+
+
+def test_names_are_given_in_the_order_of_joints_whatever_the_order_of_the_columns():
+    """A name that two joints, or a joint and a body, share belongs to the first of them."""
+    kinds = [(BODY, 0), (JOINT, 2), (JOINT, 0), (BASE, 0)]
+    columns = [Column(kind, number, "knee.q", np.zeros(1)) for kind, number in kinds]
+    assert distinct_names(columns) == ["body_knee.q", "joint2_knee.q", "joint_knee.q", "knee.q"]

@@ -209,14 +209,18 @@ class BundleTable:
     def __init__(self, bundle_type: BundleType, bundles: Sequence[Bundle], plan: MemoryPlan, width: int):
         """Build the table of all bundles of a type for `width` states that are computed together."""
         lanes, word = bundle_type.lanes, plan.word
-        self._lanes, self._word = lanes, word
         self._columns: list[np.ndarray] = []
         self._entries: dict[tuple[bool, bytes], tuple[int, int]] = {}
         self._is_used = np.array([[lane < len(bundle.segments) for lane in range(lanes)] for bundle in bundles])
         rows = [[bundle.segments[min(k, len(bundle.segments) - 1)] for k in range(lanes)] for bundle in bundles]
         operands = np.array([[[plan.offset(x) for x in s.operands] for s in row] for row in rows], dtype=np.int64)
         blocks = np.array([plan.block_offsets[bundle] for bundle in bundles], dtype=np.int64)
-        self.operands = [self._operand(offsets * (word * width)) for offsets in np.moveaxis(operands, 2, 0)]
+        operands = np.moveaxis(operands, 2, 0) * (word * width)
+        first, distances = operands[:, :, :1], word * np.arange(lanes)
+        are_equal = (operands == first).all(axis=(1, 2)) & (lanes > 1)
+        lie_side_by_side = ((operands == first + distances) | ~self._is_used).all(axis=(1, 2))
+        layouts = np.where(are_equal, "broadcast", np.where(lie_side_by_side, "contiguous", "gathered")).tolist()
+        self.operands = [self._address(*pair) for pair in zip(operands, layouts, strict=True)]
         blocks = blocks.reshape(len(bundles), -1)
         self.outputs = [self._address(offsets[:, None] * (word * width), "contiguous") for offsets in blocks.T]
         self.offsets = _stacked(self._columns, len(bundles))
@@ -232,21 +236,17 @@ class BundleTable:
                 self.varying_constants[k] = list(distinct).index(values.tobytes()) * lanes
         self.constants = _stacked(list(distinct.values()), len(bundles))
 
-    def _operand(self, offsets: np.ndarray) -> Address:
-        """Return the address of an operand at these offsets, (rows, lanes), [bytes]."""
-        first = offsets[:, :1]
-        if np.all(offsets == first) and self._lanes > 1:
-            return self._address(first, "broadcast")
-        if np.all((offsets == first + self._word * np.arange(self._lanes)) | ~self._is_used):
-            return self._address(first, "contiguous")
-        return self._address(offsets, "gathered")
-
     def _address(self, offsets: np.ndarray, layout: str) -> Address:
-        """Return the address for these offsets; columns that differ by a constant share an entry."""
+        """Return the address for these offsets, (rows, lanes), [bytes], of the first lane alone if it is not gathered.
+
+        Columns that differ by a constant share an entry.
+        """
+        offsets = offsets if layout == "gathered" else offsets[:, :1]
         origin = int(offsets[0, 0])
-        if layout != "gathered" and not np.any(offsets - origin):
+        relative = offsets - origin
+        if layout != "gathered" and not relative.any():
             return Address(-1, origin, layout)
-        key = layout == "gathered", (offsets - origin).tobytes()
+        key = layout == "gathered", relative.tobytes()
         if key not in self._entries:
             self._entries[key] = sum(column.shape[1] for column in self._columns), origin
             self._columns.append(offsets)

@@ -1,0 +1,62 @@
+"""Code that another thread compiles ahead of its use."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import legged
+from legged.compiler import CompilationReport, compile_ahead
+from legged.compiler.cache import machine_code
+from legged.compiler.codegen import llvm
+
+
+def law(x):
+    return np.sin(x) @ x
+
+
+@pytest.fixture
+def threads(tmp_path, monkeypatch):
+    """The threads in which LLVM compiles, the event for which it waits outside of the main thread, with a processor."""
+    legged.compile(law, x=2)  # loads the entry point of all kernels
+    monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
+    monkeypatch.setattr(machine_code, "_has_free_processor", lambda: True)
+    machine_code.unload()
+    names, may_go, inner = [], threading.Event(), llvm.machine_code
+
+    def compiled(text, *level):
+        names.append(threading.current_thread().name)
+        if threading.current_thread() is not threading.main_thread():
+            assert may_go.wait(60.0)
+        return inner(text, *level)
+
+    monkeypatch.setattr(llvm, "machine_code", compiled)
+    yield names, may_go
+    may_go.set()
+
+
+def test_the_caller_goes_on_while_a_thread_compiles_and_its_call_waits_for_the_code(threads):
+    names, may_go = threads
+    with CompilationReport() as report:
+        kernel = compile_ahead(law, x=3)  # returns, although the thread waits
+        threading.Timer(0.05, may_go.set).start()
+        assert kernel(np.ones(3)) == 3 * np.sin(1.0)
+    assert names == ["legged-ahead"]
+    assert report.passes["code generation by LLVM"].calls == 1
+    assert compile_ahead(law, x=3)(np.zeros(3)) == 0.0 and len(names) == 1  # in memory
+
+
+def test_an_error_of_the_thread_is_raised_by_the_call(threads, monkeypatch):
+    def fails(text, *level):
+        raise RuntimeError("LLVM cannot compile the module")
+
+    monkeypatch.setattr(llvm, "machine_code", fails)
+    kernel = compile_ahead(law, x=4)
+    with pytest.raises(RuntimeError, match="LLVM cannot compile the module"):
+        kernel(np.ones(4))
+
+
+def test_without_a_free_processor_the_first_call_compiles(threads, monkeypatch):
+    monkeypatch.setattr(machine_code, "_has_free_processor", lambda: False)
+    assert compile_ahead(law, x=5)(np.ones(5)) == 5 * np.sin(1.0)
+    assert threads[0] == ["MainThread"]
