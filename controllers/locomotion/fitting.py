@@ -53,6 +53,8 @@ moments of a sole are small beside those of a heavy leg that swings."""
 _BESIDE = 0.2
 """Largest lateral distance of such a foot from the middle in a walk, relative to that height: the force is inclined by
 this ratio."""
+LEAST_RISE = 0.06
+"""Height to which a foot swings at least, relative to that of the center of mass, see `highest_swing`."""
 QUICK = 0.72
 """Period of a named gait on such feet, relative to that with soles. Deviations of the divergent component grow by
 exp(omega t) until the next touchdown, since the center of pressure does not correct them."""
@@ -78,7 +80,7 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     height = float(mass[2])
     feet, places = feet_of(robot, home, q)
     stances = places[:, :2] - mass[:2] + np.mean([foot.outline.mean(axis=0) for foot in feet], axis=0)[:2]
-    narrow = _narrow(robot, home, feet, height)
+    narrow = narrow_directions(robot, home, feet, height)
     if narrow[1]:
         stances[:, 1] = np.clip(stances[:, 1], -_BESIDE * height, _BESIDE * height)
     rows = foot_rows(stances)
@@ -185,6 +187,31 @@ def _rises_uphill(robot: Robot, home: Home, q: Array) -> tuple[float, float, flo
     return float(low - _BENDS), float((upright.hip_height - home.hip_height) / (high - low)), most
 
 
+@lru_cache(maxsize=4)
+def highest_swing(robot: Robot, home: Home) -> float:
+    """Return the largest rise of a swing of a robot with two feet, relative to the height of the center of mass.
+
+    A foot that rises under its hip bends hip and knee. Where a hip is near the end of its range in the standing
+    posture, the body would have to lean back and to rise at each step. It is at least 0.06.
+
+    Args:
+        robot: The robot. home: Its standing posture.
+    """
+    if len(home.legs) > 2:
+        return np.inf
+    q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
+    model, limits, most = WholeBodyModel(robot, q, np.zeros(robot.nv)), JointLimits.of(robot), np.inf
+    for leg, foot in zip(home.legs, feet_of(robot, home, q)[0], strict=True):
+        J = model.point(foot.link, foot.sole).J[:, [robot.base.nv + k for k in foot.columns]]
+        J = np.concatenate([foot.turns @ J[:3], J[3:]]) if foot.is_flat else J[3:]
+        rates = np.zeros(robot.nj)
+        rates[list(foot.columns)] = np.linalg.lstsq(J, np.eye(len(J))[-1], rcond=1e-6)[0]
+        for k in leg.pitch_columns[:2]:
+            room = limits.upper[k] - home.angles[k] if rates[k] > 0.0 else home.angles[k] - limits.lower[k]
+            most = min(most, room / max(abs(rates[k]), 1e-9))
+    return max(LEAST_RISE, float(most / center_of_mass(robot, q)[2]))
+
+
 def has_slow_legs(robot: Robot, home: Home) -> bool:
     """Return whether a pitch joint of a leg has a largest speed below 3 sqrt(g / h), with the length h of a leg.
 
@@ -196,12 +223,21 @@ def has_slow_legs(robot: Robot, home: Home) -> bool:
     return bool(speeds.min() < _SLOW * np.sqrt(np.linalg.norm(robot.gravity) / length))
 
 
-def _narrow(robot: Robot, home: Home, feet: tuple[Foot, ...], height: float) -> tuple[bool, bool]:
-    """Return `FootstepLaw.narrow`; the height is that of the center of mass, [m]."""
+def narrow_directions(robot: Robot, home: Home, feet: tuple[Foot, ...], height: float) -> tuple[bool, bool]:
+    """Return `FootstepLaw.narrow`: whether feet are narrow along that axis of theirs which is nearer to each direction.
+
+    Args:
+        robot: The robot. home: Its standing posture. feet: Its feet. height: Of the center of mass, [m].
+    """
     if len(feet) > 2:
         return False, False
-    forward, left = (max(float(np.ptp(foot.offsets[:, k])) < _NARROW * height for foot in feet) for k in (0, 1))
-    return forward, bool(left or _mass_of_legs(robot, home) > _HEAVY * robot.mass)
+    narrow = np.zeros(2, dtype=bool)
+    for foot in feet:
+        places = foot.offsets[:, :2]
+        axes = np.linalg.svd(places - places.mean(axis=0))[2]  # along the foot, which may be turned, and across it
+        for axis in axes:
+            narrow[np.argmax(np.abs(axis))] |= np.ptp(places @ axis) < _NARROW * height
+    return bool(narrow[0]), bool(narrow[1] or _mass_of_legs(robot, home) > _HEAVY * robot.mass)
 
 
 def _mass_of_legs(robot: Robot, home: Home) -> float:

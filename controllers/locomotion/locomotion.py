@@ -15,6 +15,7 @@ from controllers.locomotion.fitting import (
     QUICK,
     fitted_parts,
     has_slow_legs,
+    highest_swing,
     least_duty,
     standing_parts,
 )
@@ -142,7 +143,7 @@ class Locomotion:
             fastest,
             self.rate,
             self.friction,
-            self.clearance,
+            min(self.clearance, highest_swing(robot, home)),
             self.terrain,
             _checked_hands(robot, home, self.hands),
         )
@@ -163,7 +164,7 @@ class Locomotion:
             schedule = contact_schedule(gait, stances, planner.time_unit) if isinstance(gait, str) else gait
             if isinstance(gait, str) and any(steps.narrow):
                 schedule = replace(schedule, period=QUICK * schedule.period)
-            elif gait == "walk" and len(stances) == 2 and has_slow_legs(robot, home):
+            if gait == "walk" and len(stances) == 2 and has_slow_legs(robot, home):
                 schedule = replace(schedule, duty=LEAST_DUTY_ON_TWO)  # swings take longer
             if len(schedule.touchdowns) != len(stances):
                 raise DefinitionError(

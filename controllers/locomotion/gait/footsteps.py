@@ -27,6 +27,7 @@ import numpy as np
 
 from controllers.balance.divergent_component import Support
 from controllers.locomotion.gait.schedule import EARLY, GaitState
+from controllers.locomotion.gait.step_sequence import beyond_soles
 from legged.compiler.ir import where
 from legged.spatial import Array, solve_symmetric, sum_of
 
@@ -181,10 +182,8 @@ class FootstepLaw:
             growth = np.exp(self.omega * time)
             remaining = np.maximum(norm - _REACH * (1.0 - 1.0 / growth), 0.0) / norm
             left = (error - along + remaining * along) * growth
-            if not any(soles):
-                return left
-            ahead, most = heading @ left, self.reliance(velocity) * _REACH * (growth - 1.0) * np.array(soles)
-            return left - to_world @ np.minimum(np.maximum(ahead, -most), most)
+            reach = self.reliance(velocity) * np.array(soles)
+            return beyond_soles(left, self.omega * time, reach, heading) if any(soles) else left
 
         places, undisturbed, last = [], [], 0.0
         rows = zip(self.stances, state.time_to_touchdown, state.duty, stance, strict=True)

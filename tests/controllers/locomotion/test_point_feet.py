@@ -9,8 +9,10 @@ from oracles.urdfs import all_urdfs
 import legged
 import robots
 from controllers import Command, Locomotion
+from controllers.locomotion.fitting import highest_swing, narrow_directions
 from controllers.locomotion.gait.feet import carrying_places, held_places
 from legged.algorithms.legs.leg_chains import JointAxis
+from legged.algorithms.legs.standing import home_of
 
 FILES = all_urdfs()
 
@@ -28,6 +30,40 @@ def biped_without(*axes: str) -> legged.Robot:
     """Return the spatial biped with the joints of both legs locked whose names contain one of some words."""
     robot = robots.spatial_biped()
     return robot.locked({joint.name: 0.0 for joint in robot.joints if any(axis in joint.name for axis in axes)})
+
+
+def test_a_line_foot_is_narrow_across_its_line_also_if_it_is_turned():
+    for robot, narrow in ((biped_without("ankle_x"), (False, True)), (robots.spatial_biped(), (False, False))):
+        law = Locomotion("walk")
+        started, _ = law.start(robot, None, *law.initial_state(robot))
+        planner, height = started.planner, started.height
+        assert started.steps.narrow == narrow and planner.balances_on_soles != narrow[1]
+        for angle in (0.1, -0.3):  # [rad]
+            c, s = np.cos(angle), np.sin(angle)
+            R = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+            turned = tuple(replace(foot, offsets=foot.offsets @ R.T) for foot in planner.feet)
+            assert narrow_directions(robot, started.home, turned, height) == narrow
+    points = tuple(replace(foot, offsets=np.zeros((1, 3))) for foot in planner.feet)
+    assert narrow_directions(robot, started.home, points, height) == (True, True)
+
+
+def test_feet_rise_less_where_a_hip_is_near_the_end_of_its_range():
+    free, law = robots.spatial_biped(), Locomotion("walk", clearance=0.2)
+    started, memory = law.start(free, None, *law.initial_state(free))
+    assert highest_swing(free, started.home) > 0.2 and started.memory(memory).clearance == 0.2
+    home, height = started.home, started.height
+    hips = [joint.name for joint in free.joints if "hip_y" in joint.name]
+    hip, knee, _ = home.legs[0].pitch_columns
+    higher = home_of(free, home.hip_height - 0.1 * height)  # legs that are shorter by a rise of 0.1 h
+    change = higher.angles[hip] - home.angles[hip]
+    end = "lower" if change < 0.0 else "upper"
+    near = free.with_parameters({f"{name}.{end}": home.angles[hip] + change for name in hips})
+    assert highest_swing(near, home) == pytest.approx(0.1, abs=0.025)  # it is linear in the angles
+    at = free.with_parameters({f"{name}.{end}": home.angles[hip] for name in hips})
+    assert highest_swing(at, home) == 0.06
+    assert highest_swing(robots.spatial_quadruped(), home_of(robots.spatial_quadruped())) == np.inf
+    limited, memory = replace(law, home=home).start(near, None, *law.initial_state(free))
+    assert limited.memory(memory).clearance == highest_swing(near, home)
 
 
 def test_one_end_of_a_sole_carries_a_robot_that_turns_if_the_leg_cannot_turn_the_sole():
