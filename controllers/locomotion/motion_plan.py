@@ -111,7 +111,7 @@ class MotionPlanner:
     @property
     def balances_on_soles(self) -> bool:
         """Whether moments of soles balance the robot between touchdowns, and steps alone otherwise."""
-        return self.on_soles and all(len(foot.turns) == 3 for foot in self.feet)
+        return self.on_soles and not self.has_pivots
 
     def turning(self, yaw_rate: Any) -> Any:
         """Return 1 if a single point of each foot is to carry the robot because it turns, 0 if all are, or between.

@@ -37,7 +37,7 @@ def test_a_line_foot_is_narrow_across_its_line_also_if_it_is_turned():
         law = Locomotion("walk")
         started, _ = law.start(robot, None, *law.initial_state(robot))
         planner, height = started.planner, started.height
-        assert started.steps.narrow == narrow and planner.balances_on_soles != narrow[1]
+        assert started.steps.narrow == narrow
         for angle in (0.1, -0.3):  # [rad]
             c, s = np.cos(angle), np.sin(angle)
             R = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
