@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 
 from controllers.locomotion.gait.feet import MOVES, feet_of, sole_extents
-from controllers.locomotion.gait.footsteps import FootstepLaw
-from controllers.locomotion.gait.schedule import foot_rows
+from controllers.locomotion.gait.footsteps import CADENCE, WIDTH, FootstepLaw
+from controllers.locomotion.gait.schedule import GAITS, foot_rows
 from controllers.locomotion.gait.swing import POINT, SOLE
 from controllers.locomotion.motion import Foot
 from controllers.locomotion.motion_plan import MotionPlanner
@@ -37,8 +37,11 @@ _BEND = 0.2
 """Least bend of a knee, [rad], at which the leg has 0.995 of its length."""
 _ACCELERATION = 60.0
 """Largest acceleration of a joint, [g / h] with the height h of the center of mass. Fast swings need up to 30."""
-_FASTEST, _FASTEST_ON_TWO = 2.1, 0.8
-"""Largest speeds of robots with more than two and with two legs, [sqrt(g h)], above what any of them reached."""
+_FASTEST, _FASTEST_ON_TWO = 2.1, 0.5
+"""Largest speeds of robots with more than two and with two legs, [sqrt(g h)]: more than any of them reached, and on two
+the largest that G1 holds."""
+_FASTEST_TURN_ON_TWO = 0.35
+"""Largest yaw rate of a robot with two legs, [sqrt(g / h)], which G1 holds; at 0.5 it falls."""
 _OVERSPEED = 1.2
 """Largest speed of a joint, of its no-load speed, in a swing as planned; robots walked at up to 1.19."""
 _LEAST_DUTY, LEAST_DUTY_ON_TWO = 0.37, 0.52
@@ -191,8 +194,8 @@ def _rises_uphill(robot: Robot, home: Home, q: Array) -> tuple[float, float, flo
 def highest_swing(robot: Robot, home: Home) -> float:
     """Return the largest rise of a swing of a robot with two feet, relative to the height of the center of mass.
 
-    A foot that rises under its hip bends hip and knee. Where a hip is near the end of its range in the standing
-    posture, the body would have to lean back and to rise at each step. It is at least 0.06.
+    A foot that rises under its hip bends hip and knee. Where a hip, the first pitch joint of a leg, is near the end of
+    its range in the standing posture, the body would have to lean back and to rise at each step. It is at least 0.06.
 
     Args:
         robot: The robot. home: Its standing posture.
@@ -206,9 +209,9 @@ def highest_swing(robot: Robot, home: Home) -> float:
         J = np.concatenate([foot.turns @ J[:3], J[3:]]) if foot.is_flat else J[3:]
         rates = np.zeros(robot.nj)
         rates[list(foot.columns)] = np.linalg.lstsq(J, np.eye(len(J))[-1], rcond=1e-6)[0]
-        for k in leg.pitch_columns[:2]:
-            room = limits.upper[k] - home.angles[k] if rates[k] > 0.0 else home.angles[k] - limits.lower[k]
-            most = min(most, room / max(abs(rates[k]), 1e-9))
+        k = leg.pitch_columns[0]
+        room = limits.upper[k] - home.angles[k] if rates[k] > 0.0 else home.angles[k] - limits.lower[k]
+        most = min(most, room / max(abs(rates[k]), 1e-9))
     return max(LEAST_RISE, float(most / center_of_mass(robot, q)[2]))
 
 
@@ -310,7 +313,7 @@ def _fastest(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, heig
 
     A swinging foot passes a body that moves at half the mean speed of a swing; the largest speed in a swing is more by
     the factor `Profile.peak`. The velocity at which a joint then has 1.2 times its largest speed is a limit, as are
-    multiples of sqrt(g h) that no robot exceeded.
+    multiples of sqrt(g h) that no robot exceeded, and on two feet the distance of the feet, see `_sideways`.
 
     Args:
         robot: The robot. q: Standing posture, (nq,). feet: Its feet.
@@ -321,12 +324,27 @@ def _fastest(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, heig
     unit = float(np.sqrt(np.linalg.norm(robot.gravity) * height))
     most = _FASTEST_ON_TWO if len(feet) == 2 else _FASTEST
     fastest = np.array([most * unit, most * unit, _FASTEST * unit / height])
+    if len(feet) == 2:
+        fastest[2] = _FASTEST_TURN_ON_TWO * unit / height
+        fastest[1] = min(fastest[1], _sideways(abs(places[0][1] - places[1][1]), unit, height))
     for foot, (x, y, _) in zip(feet, places, strict=True):
         J = model.point(foot.link, foot.sole).J[3:, [robot.base.nv + k for k in foot.columns]]
         rates = np.abs(np.linalg.pinv(J, rcond=MOVES) @ np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-y, x, 0.0]]).T)
         shares = (rates / speeds[list(foot.columns), None]).max(axis=0)
         fastest = np.minimum(fastest, _OVERSPEED / (profile.peak * np.maximum(shares, 1e-9)))
     return fastest
+
+
+def _sideways(apart: float, unit: float, height: float) -> float:
+    """Return the largest speed to the side of a robot with two feet, [m/s].
+
+    In each cycle of the duration T one foot steps outward and the other follows, so that at a speed v their distance
+    changes by v T / 2 to both sides. It stays above the least one, `WIDTH` of that of standing, at the largest cadence.
+
+    Args:
+        apart: Lateral distance of the standing feet, [m]. unit: sqrt(g h), [m/s]. height: h, [m].
+    """
+    return 2.0 * (1.0 - WIDTH) * apart * CADENCE / (GAITS["walk"].period * height / unit)
 
 
 def _inertia(robot: Robot, q: Array) -> Array:
