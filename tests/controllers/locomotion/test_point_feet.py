@@ -14,6 +14,7 @@ from controllers.locomotion.gait.feet import carrying_places, held_places
 from controllers.locomotion.velocity_command import slowed
 from legged.algorithms.legs.leg_chains import JointAxis
 from legged.algorithms.legs.standing import home_of
+from legged.errors import SimulationWarning
 
 FILES = all_urdfs()
 
@@ -169,7 +170,7 @@ def test_a_command_beyond_the_ability_of_two_feet_gives_the_largest_speed_and_a_
     x, y, turn = slowed(np.array([4.0, 3.0, 0.0]) * started.fastest, started.fastest, on_two=True) / started.fastest
     assert [x, y, turn] == pytest.approx([0.8, 0.6, 0.0])
     law = Locomotion("walk", Command(vy=3.0 * speed))
-    with pytest.warns(legged.errors.SimulationWarning, match=r"largest velocities"):
+    with pytest.warns(SimulationWarning, match=r"largest velocities"):
         run = legged.simulate(robot, law, until=8.0, ground=legged.Rigid(0.6), integrator=legged.TimeStepping(2e-3))
     late = run.times > 5.0
     way, time = (np.ptp(x[late], axis=0) for x in (run.base.position[:, 1], run.times))
