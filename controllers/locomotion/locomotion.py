@@ -61,7 +61,7 @@ class Locomotion:
         friction: Friction coefficient that the controller counts on.
         clearance: Largest height of swinging feet over the straight line from lift-off to landing place, and over known
             terrain between, relative to the height of the center of mass of the standing robot. Two feet rise no higher
-            than hips and knees can bend in the standing posture, see `fitting.highest_swing`.
+            than the hips can bend in the standing posture, see `fitting.highest_swing`.
         terrain: The terrain that the controller knows; None for a blind robot, which continues the plane through the
             last places of its feet, waits for feet that meet an obstacle or lower ground, and lifts its feet by up to
             0.15 h more on ground at heights that it did not expect.
