@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 
 from controllers.locomotion.gait.feet import MOVES, feet_of, sole_extents
-from controllers.locomotion.gait.footsteps import FootstepLaw
-from controllers.locomotion.gait.schedule import foot_rows
+from controllers.locomotion.gait.footsteps import CADENCE, WIDTH, FootstepLaw
+from controllers.locomotion.gait.schedule import GAITS, foot_rows
 from controllers.locomotion.gait.swing import POINT, SOLE
 from controllers.locomotion.motion import Foot
 from controllers.locomotion.motion_plan import MotionPlanner
@@ -37,8 +37,11 @@ _BEND = 0.2
 """Least bend of a knee, [rad], at which the leg has 0.995 of its length."""
 _ACCELERATION = 60.0
 """Largest acceleration of a joint, [g / h] with the height h of the center of mass. Fast swings need up to 30."""
-_FASTEST, _FASTEST_ON_TWO = 2.1, 0.8
-"""Largest speeds of robots with more than two and with two legs, [sqrt(g h)], above what any of them reached."""
+_FASTEST, _FASTEST_ON_TWO = 2.1, 0.5
+"""Largest speeds of robots with more than two and with two legs, [sqrt(g h)]: more than any of them reached, and on two
+the largest that G1 holds."""
+_FASTEST_TURN_ON_TWO = 0.35
+"""Largest yaw rate of a robot with two legs, [sqrt(g / h)], which G1 holds; at 0.5 it falls."""
 _OVERSPEED = 1.2
 """Largest speed of a joint, of its no-load speed, in a swing as planned; robots walked at up to 1.19."""
 _LEAST_DUTY, LEAST_DUTY_ON_TWO = 0.37, 0.52
@@ -53,6 +56,8 @@ moments of a sole are small beside those of a heavy leg that swings."""
 _BESIDE = 0.2
 """Largest lateral distance of such a foot from the middle in a walk, relative to that height: the force is inclined by
 this ratio."""
+LEAST_RISE = 0.06
+"""Height to which a foot swings at least, relative to that of the center of mass, see `highest_swing`."""
 QUICK = 0.72
 """Period of a named gait on such feet, relative to that with soles. Deviations of the divergent component grow by
 exp(omega t) until the next touchdown, since the center of pressure does not correct them."""
@@ -78,7 +83,7 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     height = float(mass[2])
     feet, places = feet_of(robot, home, q)
     stances = places[:, :2] - mass[:2] + np.mean([foot.outline.mean(axis=0) for foot in feet], axis=0)[:2]
-    narrow = _narrow(robot, home, feet, height)
+    narrow = narrow_directions(robot, home, feet, height)
     if narrow[1]:
         stances[:, 1] = np.clip(stances[:, 1], -_BESIDE * height, _BESIDE * height)
     rows = foot_rows(stances)
@@ -185,6 +190,31 @@ def _rises_uphill(robot: Robot, home: Home, q: Array) -> tuple[float, float, flo
     return float(low - _BENDS), float((upright.hip_height - home.hip_height) / (high - low)), most
 
 
+@lru_cache(maxsize=4)
+def highest_swing(robot: Robot, home: Home) -> float:
+    """Return the largest rise of a swing of a robot with two feet, relative to the height of the center of mass.
+
+    A foot that rises under its hip bends hip and knee. Where a hip, the first pitch joint of a leg, is near the end of
+    its range in the standing posture, the body would have to lean back and to rise at each step. It is at least 0.06.
+
+    Args:
+        robot: The robot. home: Its standing posture.
+    """
+    if len(home.legs) > 2:
+        return np.inf
+    q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
+    model, limits, most = WholeBodyModel(robot, q, np.zeros(robot.nv)), JointLimits.of(robot), np.inf
+    for leg, foot in zip(home.legs, feet_of(robot, home, q)[0], strict=True):
+        J = model.point(foot.link, foot.sole).J[:, [robot.base.nv + k for k in foot.columns]]
+        J = np.concatenate([foot.turns @ J[:3], J[3:]]) if foot.is_flat else J[3:]
+        rates = np.zeros(robot.nj)
+        rates[list(foot.columns)] = np.linalg.lstsq(J, np.eye(len(J))[-1], rcond=1e-6)[0]
+        k = leg.pitch_columns[0]
+        room = limits.upper[k] - home.angles[k] if rates[k] > 0.0 else home.angles[k] - limits.lower[k]
+        most = min(most, room / max(abs(rates[k]), 1e-9))
+    return max(LEAST_RISE, float(most / center_of_mass(robot, q)[2]))
+
+
 def has_slow_legs(robot: Robot, home: Home) -> bool:
     """Return whether a pitch joint of a leg has a largest speed below 3 sqrt(g / h), with the length h of a leg.
 
@@ -196,12 +226,21 @@ def has_slow_legs(robot: Robot, home: Home) -> bool:
     return bool(speeds.min() < _SLOW * np.sqrt(np.linalg.norm(robot.gravity) / length))
 
 
-def _narrow(robot: Robot, home: Home, feet: tuple[Foot, ...], height: float) -> tuple[bool, bool]:
-    """Return `FootstepLaw.narrow`; the height is that of the center of mass, [m]."""
+def narrow_directions(robot: Robot, home: Home, feet: tuple[Foot, ...], height: float) -> tuple[bool, bool]:
+    """Return `FootstepLaw.narrow`: whether feet are narrow along that axis of theirs which is nearer to each direction.
+
+    Args:
+        robot: The robot. home: Its standing posture. feet: Its feet. height: Of the center of mass, [m].
+    """
     if len(feet) > 2:
         return False, False
-    forward, left = (max(float(np.ptp(foot.offsets[:, k])) < _NARROW * height for foot in feet) for k in (0, 1))
-    return forward, bool(left or _mass_of_legs(robot, home) > _HEAVY * robot.mass)
+    narrow = np.zeros(2, dtype=bool)
+    for foot in feet:
+        places = foot.offsets[:, :2]
+        axes = np.linalg.svd(places - places.mean(axis=0))[2]  # along the foot, which may be turned, and across it
+        for axis in axes:
+            narrow[np.argmax(np.abs(axis))] |= np.ptp(places @ axis) < _NARROW * height
+    return bool(narrow[0]), bool(narrow[1] or _mass_of_legs(robot, home) > _HEAVY * robot.mass)
 
 
 def _mass_of_legs(robot: Robot, home: Home) -> float:
@@ -274,7 +313,7 @@ def _fastest(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, heig
 
     A swinging foot passes a body that moves at half the mean speed of a swing; the largest speed in a swing is more by
     the factor `Profile.peak`. The velocity at which a joint then has 1.2 times its largest speed is a limit, as are
-    multiples of sqrt(g h) that no robot exceeded.
+    multiples of sqrt(g h) that no robot exceeded, and on two feet the distance of the feet, see `_sideways`.
 
     Args:
         robot: The robot. q: Standing posture, (nq,). feet: Its feet.
@@ -285,12 +324,27 @@ def _fastest(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, heig
     unit = float(np.sqrt(np.linalg.norm(robot.gravity) * height))
     most = _FASTEST_ON_TWO if len(feet) == 2 else _FASTEST
     fastest = np.array([most * unit, most * unit, _FASTEST * unit / height])
+    if len(feet) == 2:
+        fastest[2] = _FASTEST_TURN_ON_TWO * unit / height
+        fastest[1] = min(fastest[1], _sideways(abs(places[0][1] - places[1][1]), unit, height))
     for foot, (x, y, _) in zip(feet, places, strict=True):
         J = model.point(foot.link, foot.sole).J[3:, [robot.base.nv + k for k in foot.columns]]
         rates = np.abs(np.linalg.pinv(J, rcond=MOVES) @ np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-y, x, 0.0]]).T)
         shares = (rates / speeds[list(foot.columns), None]).max(axis=0)
         fastest = np.minimum(fastest, _OVERSPEED / (profile.peak * np.maximum(shares, 1e-9)))
     return fastest
+
+
+def _sideways(apart: float, unit: float, height: float) -> float:
+    """Return the largest speed to the side of a robot with two feet, [m/s].
+
+    In each cycle of the duration T one foot steps outward and the other follows, so that at a speed v their distance
+    changes by v T / 2 to both sides. It stays above the least one, `WIDTH` of that of standing, at the largest cadence.
+
+    Args:
+        apart: Lateral distance of the standing feet, [m]. unit: sqrt(g h), [m/s]. height: h, [m].
+    """
+    return 2.0 * (1.0 - WIDTH) * apart * CADENCE / (GAITS["walk"].period * height / unit)
 
 
 def _inertia(robot: Robot, q: Array) -> Array:

@@ -15,6 +15,7 @@ from controllers.locomotion.fitting import (
     QUICK,
     fitted_parts,
     has_slow_legs,
+    highest_swing,
     least_duty,
     standing_parts,
 )
@@ -59,7 +60,8 @@ class Locomotion:
         rate: Evaluations per second, [1/s].
         friction: Friction coefficient that the controller counts on.
         clearance: Largest height of swinging feet over the straight line from lift-off to landing place, and over known
-            terrain between, relative to the height of the center of mass of the standing robot.
+            terrain between, relative to the height of the center of mass of the standing robot. Two feet rise no higher
+            than the hips can bend in the standing posture, see `fitting.highest_swing`.
         terrain: The terrain that the controller knows; None for a blind robot, which continues the plane through the
             last places of its feet, waits for feet that meet an obstacle or lower ground, and lifts its feet by up to
             0.15 h more on ground at heights that it did not expect.
@@ -129,7 +131,7 @@ class Locomotion:
             standing_parts(robot) if self.home is None else fitted_parts(robot, self.home)
         )
         _check_command(robot, self.command, possible, planner.height)
-        _warn_of_speed(robot, self.command, fastest)
+        _warn_of_speed(robot, self.command, fastest, len(planner.feet) == 2)
         gaits = self._gaits(robot, home, planner, steps)
         return StartedLocomotion(
             robot,
@@ -142,7 +144,7 @@ class Locomotion:
             fastest,
             self.rate,
             self.friction,
-            self.clearance,
+            min(self.clearance, highest_swing(robot, home)),
             self.terrain,
             _checked_hands(robot, home, self.hands),
         )
@@ -163,7 +165,7 @@ class Locomotion:
             schedule = contact_schedule(gait, stances, planner.time_unit) if isinstance(gait, str) else gait
             if isinstance(gait, str) and any(steps.narrow):
                 schedule = replace(schedule, period=QUICK * schedule.period)
-            elif gait == "walk" and len(stances) == 2 and has_slow_legs(robot, home):
+            if gait == "walk" and len(stances) == 2 and has_slow_legs(robot, home):
                 schedule = replace(schedule, duty=LEAST_DUTY_ON_TWO)  # swings take longer
             if len(schedule.touchdowns) != len(stances):
                 raise DefinitionError(
@@ -189,17 +191,18 @@ def _checked_hands(robot: Robot, home: Home, hands: Sequence[PathTask]) -> tuple
     return tuple(hands)
 
 
-def _warn_of_speed(robot: Robot, command: Any, fastest: Array) -> None:
+def _warn_of_speed(robot: Robot, command: Any, fastest: Array, on_two: bool) -> None:
     """Warn of a constant command that is faster than the robot can follow, see `_fastest`."""
     if not (isinstance(command, Command) and command.is_constant):
         return
     wanted = command(0.0)[:3]
-    vx, vy, rate = slowed(wanted, fastest)
+    vx, vy, rate = slowed(wanted, fastest, on_two)
     if np.abs([vx, vy, rate] - wanted).max() > 1e-9:
         warnings.warn(
             f"robot {robot.name!r} cannot follow the command vx={command.vx:g}, vy={command.vy:g}, "
             f"yaw_rate={command.yaw_rate:g}: its largest velocities are {fastest[0]:.3g} m/s forward, {fastest[1]:.3g} "
-            f"m/s to the left and {fastest[2]:.3g} rad/s, by the speeds of its joints and its height; it is to move at "
+            f"m/s to the left and {fastest[2]:.3g} rad/s, by the speeds of its joints, its height and the "
+            f"distance of its feet; it is to move at "
             f"vx={vx:.3g}, vy={vy:.3g}, yaw_rate={rate:.3g}",
             SimulationWarning,
             stacklevel=4,

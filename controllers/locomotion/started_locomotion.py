@@ -65,7 +65,7 @@ class StartedLocomotion:
         possible: Projection of commands (vx, vy, yaw rate) onto those that the legs follow, (3, 3), mixed units.
         sampling_rate: Evaluations per second, [1/s].
         fastest: Largest velocity forward, to the left, and yaw rate, (3,), [m/s], [m/s], [rad/s].
-        friction, clearance, terrain, hands: As in `Locomotion`.
+        friction, clearance, terrain, hands: As in `Locomotion`; the clearance is within `fitting.highest_swing`.
     """
 
     robot: Robot
@@ -283,7 +283,7 @@ class StartedLocomotion:
             command = memory.constant_command
         else:
             command = read_command(own(t))
-        return join(slowed(self.possible @ command[:3], self.fastest), command[3:])
+        return join(slowed(self.possible @ command[:3], self.fastest, len(self.planner.feet) == 2), command[3:])
 
     def notice(self, t: float, memory: Array) -> str:
         """Return the notice that the robot cannot follow its command, "" if it can; see `Controller`.

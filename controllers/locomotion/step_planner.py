@@ -11,7 +11,7 @@ import numpy as np
 from controllers.locomotion.gait.footholds import UNEVEN, foothold_normal, moved_to_foothold, terrain_heights
 from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, Landings, plane_of
 from controllers.locomotion.gait.schedule import GaitState
-from controllers.locomotion.gait.step_sequence import MOST, StepResponse, StepSequence
+from controllers.locomotion.gait.step_sequence import MOST, StepResponse, StepSequence, beyond_soles
 from controllers.locomotion.gait.swing import POINT, SOLE, Swing, moved_target, swing_lead, swing_path, swing_rise
 from controllers.locomotion.gait.uneven_ground import adapted_swing
 from controllers.locomotion.memory import LocomotionMemory
@@ -162,7 +162,7 @@ class StepPlanner:
         if sequence is not None:  # the law of level ground applies to the motion without the planned displacements
             xi = xi - sequence.response(memory.planned, memory.displacement).divergence
             undisplaced = feet - np.concatenate([memory.planned[0], np.zeros((len(feet), 1))], axis=1)
-        steps = self.steps if sequence is None else replace(self.steps, soles=(0.0, 0.0))  # `beyond` counts on soles
+        steps = self.steps if sequence is None else replace(self.steps, soles=(0.0, 0.0))  # `beyond_soles` follows
         landings = steps.landing(state, undisplaced, xi, heading, command[:2], command[2])
         moved, places = np.zeros(2), []
         if any(self.steps.narrow):
@@ -200,7 +200,9 @@ class StepPlanner:
         first, progress = sequence.order[:, None], sequence.order @ np.stack(state.swing_progress)
         level = np.array(landings.undisturbed)
         reliance = self.steps.reliance(memory.command[:2])
-        desired = level + first * sequence.beyond(np.array(landings.places) - level, reliance * self.reach)
+        time, extents = sequence.omega * sequence.times[1], reliance * self.reach
+        shifts = [beyond_soles(shift, time, extents, sequence.axes) for shift in np.array(landings.places) - level]
+        desired = level + first * np.stack(shifts)
         places = sequence.chosen(
             foothold,
             desired,

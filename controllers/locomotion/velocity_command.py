@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -143,17 +144,19 @@ def acceleration_on_two(wanted: Array, state: GaitState, height: float, gravity:
     return where(is_slow & (state.walking > 0.5) & (state.starts < 0.5), _ON_TWO, _SLOWLY_ON_TWO)
 
 
-def slowed(velocity: Array, fastest: Array) -> Array:
+def slowed(velocity: Array, fastest: Array, on_two: bool = False) -> Array:
     """Return a commanded velocity in the same direction within the largest ones, (3,), units of `Command`.
 
     Args:
         velocity: Forward, to the left, and yaw rate, (3,), [m/s], [m/s], [rad/s], heading axes.
         fastest: Largest magnitude of each, (3,), [m/s], [m/s], [rad/s], heading axes.
+        on_two: Whether the robot has two feet: the root of the sum of squares of the three fractions is then at most
+            one, since the steps of each component add up. With more feet each fraction is at most one.
     """
-    excess = 1.0
-    for speed, most in zip(velocity, fastest, strict=True):
-        excess = np.maximum(excess, np.abs(speed) / float(most))
-    return velocity / excess
+    shares = [np.abs(speed) / float(most) for speed, most in zip(velocity, fastest, strict=True)]
+    if on_two:
+        return velocity / np.maximum(1.0, np.sqrt(sum(share * share for share in shares)))
+    return velocity / reduce(np.maximum, shares, 1.0)
 
 
 def command_within_reach(

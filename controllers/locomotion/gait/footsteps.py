@@ -27,6 +27,7 @@ import numpy as np
 
 from controllers.balance.divergent_component import Support
 from controllers.locomotion.gait.schedule import EARLY, GaitState
+from controllers.locomotion.gait.step_sequence import beyond_soles
 from legged.compiler.ir import where
 from legged.spatial import Array, solve_symmetric, sum_of
 
@@ -35,10 +36,10 @@ _HARMONICS = 4  # of the sway
 _REACH = 0.6  # largest displacement of the center of pressure by control, relative to the extent of the support
 _SLOW, _FAST = 0.2, 0.35  # [omega length of a leg], speeds from which on steps count on it less, and not at all
 _STEP = 0.55  # of a leg's length: displacement of a landing place from which on touchdowns come earlier
-_CADENCE = 2.0  # largest cadence, relative to that of the schedule
+CADENCE = 2.0  # largest cadence, relative to that of the schedule
 _EXTENSION = 0.97  # of a leg's length: its largest extension at touchdown and in the middle of the step
 _UPRIGHT, _UPRIGHT_DAMPING = 0.6, 0.8  # [omega], natural frequency and damping of rotations that steps correct
-_WIDTH = 0.5  # least lateral distance between the feet of a row, relative to that of standing
+WIDTH = 0.5  # least lateral distance between the feet of a row, relative to that of standing
 _PLANE = 0.1  # of the hip height: spread of the feet below which the slope of the ground counts as unknown
 
 
@@ -181,10 +182,8 @@ class FootstepLaw:
             growth = np.exp(self.omega * time)
             remaining = np.maximum(norm - _REACH * (1.0 - 1.0 / growth), 0.0) / norm
             left = (error - along + remaining * along) * growth
-            if not any(soles):
-                return left
-            ahead, most = heading @ left, self.reliance(velocity) * _REACH * (growth - 1.0) * np.array(soles)
-            return left - to_world @ np.minimum(np.maximum(ahead, -most), most)
+            reach = self.reliance(velocity) * np.array(soles)
+            return beyond_soles(left, self.omega * time, reach, heading) if any(soles) else left
 
         places, undisturbed, last = [], [], 0.0
         rows = zip(self.stances, state.time_to_touchdown, state.duty, stance, strict=True)
@@ -227,7 +226,7 @@ class FootstepLaw:
         left = period * reduce(np.minimum, [1.0 - s for s in state.local])
         most = _STEP * float(np.min(self.lengths))
         available = np.log(most / np.maximum(deviation, 1e-3 * most)) / self.omega
-        return np.minimum(np.maximum(left / np.maximum(available, 1e-3 * period), 1.0), _CADENCE)
+        return np.minimum(np.maximum(left / np.maximum(available, 1e-3 * period), 1.0), CADENCE)
 
     def stance_cadence(
         self, state: GaitState, period: Any, feet: Array, position: Array, heading: Array, command: Array, most: float
@@ -251,7 +250,7 @@ class FootstepLaw:
             behind = (place - heading @ (foot[:2] - position[:2])) @ velocity / speed
             needed = speed * left * scale / np.maximum(most - behind, 1e-3 * most)
             cadence = np.maximum(cadence, where((stands > 0.5) & (duty < 1.0), needed, 1.0))
-        return np.minimum(cadence, _CADENCE)
+        return np.minimum(cadence, CADENCE)
 
     def within_reach(
         self, landing: Array, i: int, hip: Array, feet: Array, stance: Sequence[Any], heading: Array, height: Any
@@ -271,7 +270,7 @@ class FootstepLaw:
         if other is not None:
             apart = self.stances[i, 1] - self.stances[other, 1]
             lateral = heading[1] @ (landing - feet[other][:2])
-            missing = np.maximum(_WIDTH * abs(apart) - np.sign(apart) * lateral, 0.0)
+            missing = np.maximum(WIDTH * abs(apart) - np.sign(apart) * lateral, 0.0)
             landing = landing + stance[other] * np.sign(apart) * missing * heading[1]
         square = (_EXTENSION * self.lengths[i]) ** 2 - (hip[2] - height) ** 2
         radius = np.sqrt(np.maximum(square, (0.1 * self.lengths[i]) ** 2))

@@ -165,20 +165,6 @@ class StepSequence(NamedTuple):
         ahead = is_first * last[1] + (1.0 - is_first) * bounded
         return np.stack([stands * last[0] + (1.0 - stands) * ahead, ahead])
 
-    def beyond(self, displacements: Array, extents: Array) -> Array:
-        """Return displacements of landing places that the center of pressure cannot replace, (n, 2), [m], world axes.
-
-        A deviation of the divergent component that grows until touchdown displaces a landing place, as far as the
-        center of pressure under the sole cannot remove it before.
-
-        Args:
-            displacements: (n, 2), [m], world axes.
-            extents: Largest displacement of the center of pressure under a sole, (2,), [m], heading axes.
-        """
-        most = _REACH * extents * (np.exp(self.omega * self.times[1]) - 1.0)
-        along = np.stack([self.axes @ x for x in displacements])
-        return (along - np.minimum(np.maximum(along, -most), most)) @ self.axes
-
     def chosen(
         self,
         foothold: Callable[[Array], Array],
@@ -240,6 +226,21 @@ class StepSequence(NamedTuple):
         pairs = [(total[i, j], first[i], second[j]) for i in range(len(first)) for j in range(len(second))]
         _, one, two = reduce(_better, pairs)
         return self.by_order(np.array([one, two]))
+
+
+def beyond_soles(displacement: Array, time: Any, extents: Array, axes: Array) -> Array:
+    """Return what the center of pressure cannot replace of a displacement of a landing place, (2,), [m], world axes.
+
+    A deviation of the divergent component that grows until touchdown displaces a landing place, as far as the center of
+    pressure under the sole cannot remove it before.
+
+    Args:
+        displacement: (2,), [m], world axes. time: Until touchdown, times omega, dimensionless.
+        extents: Largest displacement of the center of pressure under a sole, (2,), [m], heading axes.
+        axes: Forward and left unit vectors of the heading, (2, 2), dimensionless, world axes.
+    """
+    most = _REACH * (np.exp(time) - 1.0) * extents
+    return displacement - axes.T @ np.minimum(np.maximum(axes @ displacement, -most), most)
 
 
 def _better(a: tuple[Any, Array, Array], b: tuple[Any, Array, Array]) -> tuple[Any, Array, Array]:

@@ -9,8 +9,12 @@ from oracles.urdfs import all_urdfs
 import legged
 import robots
 from controllers import Command, Locomotion
+from controllers.locomotion.fitting import highest_swing, narrow_directions
 from controllers.locomotion.gait.feet import carrying_places, held_places
+from controllers.locomotion.velocity_command import slowed
 from legged.algorithms.legs.leg_chains import JointAxis
+from legged.algorithms.legs.standing import home_of
+from legged.errors import SimulationWarning
 
 FILES = all_urdfs()
 
@@ -28,6 +32,40 @@ def biped_without(*axes: str) -> legged.Robot:
     """Return the spatial biped with the joints of both legs locked whose names contain one of some words."""
     robot = robots.spatial_biped()
     return robot.locked({joint.name: 0.0 for joint in robot.joints if any(axis in joint.name for axis in axes)})
+
+
+def test_a_line_foot_is_narrow_across_its_line_also_if_it_is_turned():
+    for robot, narrow in ((biped_without("ankle_x"), (False, True)), (robots.spatial_biped(), (False, False))):
+        law = Locomotion("walk")
+        started, _ = law.start(robot, None, *law.initial_state(robot))
+        planner, height = started.planner, started.height
+        assert started.steps.narrow == narrow
+        for angle in (0.1, -0.3):  # [rad]
+            c, s = np.cos(angle), np.sin(angle)
+            R = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+            turned = tuple(replace(foot, offsets=foot.offsets @ R.T) for foot in planner.feet)
+            assert narrow_directions(robot, started.home, turned, height) == narrow
+    points = tuple(replace(foot, offsets=np.zeros((1, 3))) for foot in planner.feet)
+    assert narrow_directions(robot, started.home, points, height) == (True, True)
+
+
+def test_feet_rise_less_where_a_hip_is_near_the_end_of_its_range():
+    free, law = robots.spatial_biped(), Locomotion("walk", clearance=0.2)
+    started, memory = law.start(free, None, *law.initial_state(free))
+    assert highest_swing(free, started.home) > 0.2 and started.memory(memory).clearance == 0.2
+    home, height = started.home, started.height
+    hips = [joint.name for joint in free.joints if "hip_y" in joint.name]
+    hip = home.legs[0].pitch_columns[0]
+    higher = home_of(free, home.hip_height - 0.1 * height)  # legs that are shorter by a rise of 0.1 h
+    change = higher.angles[hip] - home.angles[hip]
+    end = "lower" if change < 0.0 else "upper"
+    near = free.with_parameters({f"{name}.{end}": home.angles[hip] + change for name in hips})
+    assert highest_swing(near, home) == pytest.approx(0.1, abs=0.025)  # it is linear in the angles
+    at = free.with_parameters({f"{name}.{end}": home.angles[hip] for name in hips})
+    assert highest_swing(at, home) == 0.06
+    assert highest_swing(robots.spatial_quadruped(), home_of(robots.spatial_quadruped())) == np.inf
+    limited, memory = replace(law, home=home).start(near, None, *law.initial_state(free))
+    assert limited.memory(memory).clearance == highest_swing(near, home)
 
 
 def test_one_end_of_a_sole_carries_a_robot_that_turns_if_the_leg_cannot_turn_the_sole():
@@ -120,3 +158,20 @@ def test_places_beyond_the_lever_of_an_ankle_are_moved_to_it_across_its_axis():
     np.testing.assert_allclose((moved - sole) @ slanted.direction, np.zeros(4), atol=1e-15)
     for lever in (np.inf, 0.051):  # [m], without a limit, and with the middle of the sole within it
         assert held_places(sole, [axis], np.array([np.inf, lever])) is sole
+
+
+def test_a_command_beyond_the_ability_of_two_feet_gives_the_largest_speed_and_a_warning():
+    robot = robots.spatial_biped()
+    started, _ = Locomotion("walk").start(robot, None, *Locomotion("walk").initial_state(robot))
+    apart, height, speed = np.ptp(started.steps.stances[:, 1]), started.height, started.fastest[1]
+    # in half of the period of 3.6 sqrt(h / g) one foot moves to the other by half of their distance, and away from it
+    assert speed == pytest.approx(apart / (0.5 * 3.6 * np.sqrt(height / 9.81)), rel=1e-3)
+    assert started.fastest[0] == pytest.approx(0.5 * np.sqrt(9.81 * height))
+    x, y, turn = slowed(np.array([4.0, 3.0, 0.0]) * started.fastest, started.fastest, on_two=True) / started.fastest
+    assert [x, y, turn] == pytest.approx([0.8, 0.6, 0.0])
+    law = Locomotion("walk", Command(vy=3.0 * speed))
+    with pytest.warns(SimulationWarning, match=r"largest velocities"):
+        run = legged.simulate(robot, law, until=8.0, ground=legged.Rigid(0.6), integrator=legged.TimeStepping(2e-3))
+    late = run.times > 5.0
+    way, time = (np.ptp(x[late], axis=0) for x in (run.base.position[:, 1], run.times))
+    assert way / time == pytest.approx(speed, rel=0.25)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from controllers.locomotion.gait.schedule import ContactSchedule, GaitState
-from controllers.locomotion.gait.step_sequence import StepSequence
+from controllers.locomotion.gait.step_sequence import StepSequence, beyond_soles
 
 OMEGA, HEIGHT = 4.0, 0.6  # [1/s], [m]
 STANCES = np.array([[0.0, 0.12], [0.0, -0.12]])  # [m]
@@ -101,8 +101,11 @@ def test_the_displacement_of_a_step_is_planned_one_step_before_and_stays_in_its_
 
 
 def test_a_sole_removes_small_deviations_itself_and_less_of_them_late_in_a_swing():
-    shifts = np.array([[0.05, 0.02]])
-    assert (sequence(0.62).beyond(shifts, SOLE) == 0.0).all()
-    late = sequence(0.97).beyond(shifts, SOLE)
-    growth = np.exp(OMEGA * sequence(0.97).times[1]) - 1.0
-    assert late == pytest.approx(shifts - 0.6 * growth * SOLE)
+    shift, axes = np.array([0.05, 0.02]), np.array([[0.6, 0.8], [-0.8, 0.6]])
+    assert beyond_soles(shift, OMEGA * sequence(0.62).times[1], SOLE, np.eye(2)) == pytest.approx([0.0, 0.0])
+    late = OMEGA * sequence(0.97).times[1]
+    left = shift - 0.6 * (np.exp(late) - 1.0) * SOLE
+    assert (left > 0.0).all()
+    assert beyond_soles(shift, late, SOLE, np.eye(2)) == pytest.approx(left)
+    mirror = np.array([1.0, -1.0])  # of the heading axes: world axes have another sign
+    assert axes @ beyond_soles(axes.T @ (mirror * shift), late, SOLE, axes) == pytest.approx(mirror * left)
