@@ -39,6 +39,9 @@ _ACCELERATION = 60.0
 """Largest acceleration of a joint, [g / h] with the height h of the center of mass. Fast swings need up to 30."""
 _FASTEST, _FASTEST_ON_TWO = 2.1, 0.8
 """Largest speeds of robots with more than two and with two legs, [sqrt(g h)], above what any of them reached."""
+_SIDEWAYS, _AROUND = 1.0, 1.7
+"""The same sideways and of a foot around the body in a turn, of robots with more than two legs. Swings take too short
+a time at higher speeds."""
 _OVERSPEED = 1.2
 """Largest speed of a joint, of its no-load speed, in a swing as planned; robots walked at up to 1.19."""
 _LEAST_DUTY, LEAST_DUTY_ON_TWO = 0.37, 0.52
@@ -285,6 +288,9 @@ def _fastest(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, heig
     unit = float(np.sqrt(np.linalg.norm(robot.gravity) * height))
     most = _FASTEST_ON_TWO if len(feet) == 2 else _FASTEST
     fastest = np.array([most * unit, most * unit, _FASTEST * unit / height])
+    if len(feet) > 2:
+        radius = float(np.max(np.hypot(places[:, 0], places[:, 1])))
+        fastest[1:] = np.minimum(fastest[1:], [_SIDEWAYS * unit, _AROUND * unit / radius])
     for foot, (x, y, _) in zip(feet, places, strict=True):
         J = model.point(foot.link, foot.sole).J[3:, [robot.base.nv + k for k in foot.columns]]
         rates = np.abs(np.linalg.pinv(J, rcond=MOVES) @ np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-y, x, 0.0]]).T)

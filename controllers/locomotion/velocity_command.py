@@ -146,14 +146,14 @@ def acceleration_on_two(wanted: Array, state: GaitState, height: float, gravity:
 def slowed(velocity: Array, fastest: Array) -> Array:
     """Return a commanded velocity in the same direction within the largest ones, (3,), units of `Command`.
 
+    The root of the sum of the squares of the components over the largest ones is at most 1.
+
     Args:
         velocity: Forward, to the left, and yaw rate, (3,), [m/s], [m/s], [rad/s], heading axes.
         fastest: Largest magnitude of each, (3,), [m/s], [m/s], [rad/s], heading axes.
     """
-    excess = 1.0
-    for speed, most in zip(velocity, fastest, strict=True):
-        excess = np.maximum(excess, np.abs(speed) / float(most))
-    return velocity / excess
+    ratios = velocity / fastest
+    return velocity / np.sqrt(np.maximum(ratios @ ratios, 1.0))
 
 
 def command_within_reach(
