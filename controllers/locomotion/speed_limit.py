@@ -5,8 +5,9 @@ estimate of it is better than a fifth. Four loads show that a robot is near it b
 which a motor gives all torque that it has at its speed, the inclination of the trunk, the distance by which the body
 sinks or rises, and that by which its speed stays behind the command. Each is relative to the value at which robots are
 at their limit. The load s of the robot is the largest of them forward and backward, and the root of the sum of their
-squares sideways and in turns, where robots fall when several of them are below their limit; between, with the share f
-of vx in the speed, it is f times the first plus 1 - f times the second. The speed limit u has the rate
+squares, with 1.44 times that of the motors, sideways and in turns, where robots fall when several of them are below
+their limit; between, with the fourth power f of the share of vx in the speed, it is f times the first plus 1 - f times
+the second. The speed limit u has the rate
 
     du/dt = a (1 - s) / 0.5,    between -(3 - 2 f) 0.05 g and a.
 
@@ -42,6 +43,9 @@ _RISE, _FALL, _MEAN = 0.3, 3.0, 3.0
 """Time constants, [sqrt(h / g)]: of the first three loads when they rise and when they fall, and of the last load."""
 _GROWTH = 0.05  # [g], largest change of the speed limit
 _DECREASE = 3.0  # factor of a decrease sideways and in turns
+_SUM = np.array(
+    [1.0, 1.0, 1.0, 1.44]
+)  # weights of squares of loads sideways and in turns: motors to 0.5 instead of 0.6
 _CENTRIPETAL = 0.6  # of friction coefficient times g: largest centripetal acceleration
 _WIDTH = 0.5  # difference of the load from 1 at which the limit changes at this rate
 _GROWTH_IF_SLOW = 0.15  # [g], the same of an increase at low speeds
@@ -96,7 +100,7 @@ class SpeedLimit(NamedTuple):
             loads: The present loads before filtering, from `loads_of`, (4,), dimensionless.
             wanted: Commanded speed, [m/s]. last: Speed of the command that the robot follows, [m/s].
             free: Speed up to which it follows commands whatever its loads, [m/s].
-            forward: Share of the velocity forward or backward in the commanded speed, from 0 to 1.
+            forward: Fourth power of the share of vx in the commanded speed, from 0 to 1.
             height: h, of the center of mass of the standing robot, [m]. gravity: Magnitude g, [m/s^2].
             dt: Time step, [s].
         """
@@ -106,7 +110,7 @@ class SpeedLimit(NamedTuple):
         filtered = self.loads + shares * (loads - self.loads)
         positive = np.maximum(filtered, 0.0)
         largest = np.maximum(np.maximum(positive[0], positive[1]), np.maximum(positive[2], positive[3]))
-        load = forward * largest + (1.0 - forward) * np.sqrt(positive @ positive + 1e-12)
+        load = forward * largest + (1.0 - forward) * np.sqrt(positive @ (_SUM * positive) + 1e-12)
         slow = np.minimum(np.maximum((_FAST - self.most / unit) / (_FAST - _SLOW), 0.0), 1.0)
         slow = slow * forward * np.maximum(1.0 - filtered[3] * _SATURATED / _SPARE, 0.0)
         growth = where(load < 1.0, _GROWTH + (_GROWTH_IF_SLOW - _GROWTH) * slow, _GROWTH)
@@ -136,13 +140,18 @@ def followed_command(
         dt: Time between two evaluations, [s].
     """
     speed, free = gaits.speed(wanted), gaits.free_speed(gaits.target(memory.chosen, memory.target))
-    loads, forward = _present_loads(memory, body, v, planner, gaits.radius), np.abs(wanted[0]) / np.maximum(speed, 1e-9)
+    loads, forward = (
+        _present_loads(memory, body, v, planner, gaits.radius),
+        (np.abs(wanted[0]) / np.maximum(speed, 1e-9)) ** 4,
+    )
     limit = SpeedLimit.of(memory.speed).after(
         loads, speed, gaits.speed(memory.command), free, forward, planner.height, planner.gravity, dt
     )
     inward = np.sqrt(wanted[:2] @ wanted[:2]) * np.abs(wanted[2])
     curve = np.sqrt(np.maximum(inward / (_CENTRIPETAL * memory.friction * planner.gravity), 1.0))
-    limit = limit._replace(most=np.minimum(limit.most, speed / curve), held=where(curve > 1.0, 1.0, limit.held))
+    slips = curve > 1.0
+    most = where(slips, np.minimum(limit.most, speed / curve), limit.most)
+    limit = limit._replace(most=most, held=where(slips, 1.0, limit.held))
     share = np.minimum(1.0, limit.most / np.maximum(speed, 1e-9))
     return limit.flat(), join(share * wanted[:3], wanted[3:])
 
@@ -181,7 +190,8 @@ def _present_loads(memory: LocomotionMemory, body: BodyState, v: Array, planner:
     h, last, n0 = planner.height, memory.command, planner.robot.base.nv
     plane = GroundPlane(plane_of(list(memory.places), h).point, memory.slope)
     leaning = cross(desired_rotation(memory.path[2], last, plane)[:, 2], body.rotation[:, 2])
-    sink = h + last[3] + plane.height(body.position[:2]) - body.position[2]
+    above = body.position[2] - plane.height(body.position[:2]) - h  # while the commanded height changes, it lags behind
+    height = np.maximum((np.minimum(last[3], 0.0) - above) / _SINK, (above - np.maximum(last[3], 0.0)) / _LIFT) / h
     units = np.array([1.0, 1.0, radius])
     followed, actual = units * last[:3], units * join(body.heading @ body.velocity[:2], body.angular_velocity[2:])
     speed = np.sqrt(followed @ followed + 1e-12)
@@ -189,7 +199,6 @@ def _present_loads(memory: LocomotionMemory, body: BodyState, v: Array, planner:
     least, most = planner.limits.torque_bounds(v[n0:])
     legs = [k for foot in planner.feet for k in foot.columns]
     full = _is_saturated(memory.tau[n0:][legs], planner.limits.torque[legs], least[legs], most[legs])
-    height = np.maximum(sink / _SINK, -sink / _LIFT) / h
     loads = np.stack([np.sqrt(leaning @ leaning) / _TILT, height, lag / _LAG, full / _SATURATED])
     return where(memory.jump * memory.jump > 0.0, 0.0, 1.0) * loads
 

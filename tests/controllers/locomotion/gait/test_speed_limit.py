@@ -47,11 +47,11 @@ def test_sideways_and_in_turns_loads_add_and_the_limit_rises_slowly_and_falls_fa
     def rate(load, most=1.3, forward=0.0):
         return (advanced(limit(load, most), load, last=2.0, forward=forward).most - most * UNIT) / (DT * GRAVITY)  # [g]
 
-    single = np.sqrt(0.5)  # of two equal loads whose squares have the sum 1
+    single = np.sqrt(1.0 / 2.44)  # of two equal loads, that of the motors with 1.44 times its square
     rates = [rate(load) for load in (0.0, 0.75 * single, single, 1.5 * single, 3.0 * single)]
     assert rates == pytest.approx([0.05, 0.025, 0.0, -0.05, -0.15], abs=1e-9)
     assert rate(0.0, 0.5) == pytest.approx(0.05, abs=1e-9)
-    assert rate(0.75, forward=0.5) == pytest.approx(0.1 * (1.0 - 0.375 * (1.0 + np.sqrt(2.0))), abs=1e-9)
+    assert rate(0.75, forward=0.5) == pytest.approx(0.1 * (1.0 - 0.375 * (1.0 + np.sqrt(2.44))), abs=1e-9)
 
 
 def test_the_limit_stays_near_the_present_speed_and_above_the_free_speed():
