@@ -43,9 +43,7 @@ _RISE, _FALL, _MEAN = 0.3, 3.0, 3.0
 """Time constants, [sqrt(h / g)]: of the first three loads when they rise and when they fall, and of the last load."""
 _GROWTH = 0.05  # [g], largest change of the speed limit
 _DECREASE = 3.0  # factor of a decrease sideways and in turns
-_SUM = np.array(
-    [1.0, 1.0, 1.0, 1.44]
-)  # weights of squares of loads sideways and in turns: motors to 0.5 instead of 0.6
+_SUM = np.array([1.0, 1.0, 1.0, 1.44])  # weights of the squares of loads that are added sideways and in turns
 _CENTRIPETAL = 0.6  # of friction coefficient times g: largest centripetal acceleration
 _WIDTH = 0.5  # difference of the load from 1 at which the limit changes at this rate
 _GROWTH_IF_SLOW = 0.15  # [g], the same of an increase at low speeds

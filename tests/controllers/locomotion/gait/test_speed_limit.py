@@ -9,7 +9,9 @@ import legged
 import robots
 from controllers import Command, Locomotion
 from controllers.locomotion.fitting import least_duty
-from controllers.locomotion.speed_limit import SpeedLimit, _is_saturated
+from controllers.locomotion.motion_plan import body_state
+from controllers.locomotion.speed_limit import SpeedLimit, _is_saturated, followed_command, speed_notice
+from controllers.locomotion.torques.tasks import WholeBodyModel
 from legged.algorithms.legs.standing import standing_torques
 from legged.compiler import compile as compile_function
 from legged.errors import SimulationWarning
@@ -129,6 +131,24 @@ def test_runs_rollouts_and_simulations_warn_of_the_notice_of_a_controller(wrappe
             sim.step()
 
 
+def test_friction_bounds_the_speed_in_a_curve_with_a_notice_and_keeps_the_direction():
+    """The centripetal acceleration is at most 0.6 of friction coefficient times g, without a bound straight ahead."""
+    robot = robots.spatial_quadruped()
+    law = Locomotion("trot", friction=0.4)
+    q, v = law.initial_state(robot)
+    started, flat = law.start(robot, None, q, v)
+    body = body_state(WholeBodyModel(robot, q, v), q, v, started.planner)
+    for rate, product, notices in ((3.0, 0.6 * 0.4 * 9.81, True), (1.0, 1.8, False), (0.0, 0.0, False)):
+        wanted = np.array([1.8, 0.0, rate, 0.0, 0.0, 0.0, 0.0])
+        fast = SpeedLimit(np.zeros(4), 20.0, 0.0).flat()
+        memory = started.memory(flat)._replace(speed=fast, command=wanted)
+        speed, followed = followed_command(wanted, memory, body, v, started.planner, started.gaits, DT)
+        assert followed[0] * followed[2] == pytest.approx(product, rel=1e-9)
+        assert followed[2] / followed[0] == pytest.approx(rate / 1.8)
+        notice = speed_notice("it", 0.0, memory._replace(speed=speed), wanted[:3])
+        assert ("feet would slip" in notice) == notices
+
+
 @needs_files
 def test_the_duty_factor_of_fast_gaits_is_bounded_by_the_torques_of_the_joints():
     for name, least in (("hyq/hyq_no_sensors", 0.455), ("go2/go2", 0.37)):
@@ -150,7 +170,8 @@ def test_the_duty_factor_of_fast_gaits_is_bounded_by_the_torques_of_the_joints()
         ("a1/a1", (1.5, 1.5, 0.0), 0.7, 2.0),
         ("go2/go2", (2.6, 0.0, 8.0), 0.7, 2.6),
         ("anymal_c_simple/anymal", (0.0, 2.0, 0.0), 0.8, 1.4),
-        ("hyq/hyq_no_sensors", (0.0, 3.3, 0.0), 1.5, 2.6),
+        ("anymal_c_simple/anymal", (2.0, 0.0, 2.3), 0.3, 1.4),
+        ("go2/go2", (0.0, 1.7, 0.0), 0.6, 1.5),
     ],
 )
 def test_a_command_beyond_the_ability_of_a_robot_gives_a_large_speed_and_a_notice(name, command, least, most):
@@ -158,6 +179,7 @@ def test_a_command_beyond_the_ability_of_a_robot_gives_a_large_speed_and_a_notic
     with pytest.warns(SimulationWarning, match="cannot follow the command"):
         law = Locomotion("trot", Command(*command))
         run = legged.simulate(robot, law, ground=legged.Rigid(friction=0.6), until=9.0, integrator=STEP)
+    assert any("it is to move at" in text for text in run.warnings)
     late = run.times > 6.0
     speed = np.linalg.norm(run.v[late][:, 3:5], axis=1).mean()
     assert least < speed < most
