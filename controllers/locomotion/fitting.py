@@ -42,6 +42,9 @@ _FASTEST, _FASTEST_ON_TWO = 2.1, 0.5
 the largest that G1 holds."""
 _FASTEST_TURN_ON_TWO = 0.35
 """Largest yaw rate of a robot with two legs, [sqrt(g / h)], which G1 holds; at 0.5 it falls."""
+_SIDEWAYS, _AROUND = 1.0, 1.7
+"""Largest speeds sideways, and of a foot around the body in a turn, of robots with more than two legs, [sqrt(g h)].
+Swings take too short a time at higher speeds."""
 _OVERSPEED = 1.2
 """Largest speed of a joint, of its no-load speed, in a swing as planned; robots walked at up to 1.19."""
 _LEAST_DUTY, LEAST_DUTY_ON_TWO = 0.37, 0.52
@@ -327,6 +330,9 @@ def _fastest(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, heig
     if len(feet) == 2:
         fastest[2] = _FASTEST_TURN_ON_TWO * unit / height
         fastest[1] = min(fastest[1], _sideways(abs(places[0][1] - places[1][1]), unit, height))
+    else:
+        radius = float(np.max(np.hypot(places[:, 0], places[:, 1])))
+        fastest[1:] = np.minimum(fastest[1:], [_SIDEWAYS * unit, _AROUND * unit / radius])
     for foot, (x, y, _) in zip(feet, places, strict=True):
         J = model.point(foot.link, foot.sole).J[3:, [robot.base.nv + k for k in foot.columns]]
         rates = np.abs(np.linalg.pinv(J, rcond=MOVES) @ np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-y, x, 0.0]]).T)

@@ -131,7 +131,7 @@ class Locomotion:
             standing_parts(robot) if self.home is None else fitted_parts(robot, self.home)
         )
         _check_command(robot, self.command, possible, planner.height)
-        _warn_of_speed(robot, self.command, fastest, len(planner.feet) == 2)
+        _warn_of_speed(robot, self.command, fastest)
         gaits = self._gaits(robot, home, planner, steps)
         return StartedLocomotion(
             robot,
@@ -191,19 +191,18 @@ def _checked_hands(robot: Robot, home: Home, hands: Sequence[PathTask]) -> tuple
     return tuple(hands)
 
 
-def _warn_of_speed(robot: Robot, command: Any, fastest: Array, on_two: bool) -> None:
+def _warn_of_speed(robot: Robot, command: Any, fastest: Array) -> None:
     """Warn of a constant command that is faster than the robot can follow, see `_fastest`."""
     if not (isinstance(command, Command) and command.is_constant):
         return
     wanted = command(0.0)[:3]
-    vx, vy, rate = slowed(wanted, fastest, on_two)
+    vx, vy, rate = slowed(wanted, fastest)
     if np.abs([vx, vy, rate] - wanted).max() > 1e-9:
         warnings.warn(
             f"robot {robot.name!r} cannot follow the command vx={command.vx:g}, vy={command.vy:g}, "
             f"yaw_rate={command.yaw_rate:g}: its largest velocities are {fastest[0]:.3g} m/s forward, {fastest[1]:.3g} "
-            f"m/s to the left and {fastest[2]:.3g} rad/s, by the speeds of its joints, its height and the "
-            f"distance of its feet; it is to move at "
-            f"vx={vx:.3g}, vy={vy:.3g}, yaw_rate={rate:.3g}",
+            f"m/s to the left and {fastest[2]:.3g} rad/s, by the speeds of its joints, its height and the distance of its "
+            f"feet; it is to move at vx={vx:.3g}, vy={vy:.3g}, yaw_rate={rate:.3g}",
             SimulationWarning,
             stacklevel=4,
         )

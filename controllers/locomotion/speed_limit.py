@@ -3,15 +3,21 @@
 The largest speed of a robot depends on the torques and speeds of its joints along the whole gait, and no static
 estimate of it is better than a fifth. Four loads show that a robot is near it before it falls: the share of the time in
 which a motor gives all torque that it has at its speed, the inclination of the trunk, the distance by which the body
-sinks, and that by which its speed stays behind the command. Each is relative to the value at which robots are at their
-limit, and the load s of the robot is the largest of them. The speed limit u has the rate
+sinks or rises, and that by which its speed stays behind the command. Each is relative to the value at which robots are
+at their limit. The load s of the robot is the largest of them forward and backward, and the root of the sum of their
+squares, with 1.44 times that of the motors, sideways and in turns, where robots fall when several of them are below
+their limit; between, with the fourth power f of the share of vx in the speed, it is f times the first plus 1 - f times
+the second. The speed limit u has the rate
 
-    du/dt = a (1 - s) / 0.5,    between -0.05 g and a.
+    du/dt = a (1 - s) / 0.5,    between -(3 - 2 f) 0.05 g and a.
 
-The acceleration a is 0.05 g. It is up to 0.15 g at speeds up to 0.8 sqrt(g h), with a transition until 1.3 sqrt(g h),
-as long as no motor is at its limit: motors of a robot that is near its largest speed are at theirs before.
+The acceleration a is 0.05 g. Forward it is up to 0.15 g at speeds up to 0.8 sqrt(g h), with a transition until
+1.3 sqrt(g h), as long as no motor is at its limit: motors of a robot that is near its largest speed are at theirs
+before.
 
-Thus the robot accelerates less near its limit, stays at the speed at which its load is 1, and slows down above.
+Thus the robot accelerates less near its limit, stays at the speed at which its load is 1, and slows down above. In
+curves, friction bounds the speed in addition: the centripetal acceleration is at most 0.6 of the friction coefficient
+times g.
 """
 
 from __future__ import annotations
@@ -29,13 +35,16 @@ from legged.compiler.ir import where
 from legged.spatial import Array, cross, is_finite, join
 
 _TILT = 0.3  # [rad], inclination of the trunk
-_SINK = 0.2  # [h], distance of the center of mass below its height
+_SINK, _LIFT = 0.2, 0.15  # [h], distance of the center of mass below and above its height
 _LAG = 0.1  # [sqrt(g h)], commanded minus actual speed
 _SATURATED = 0.6  # share of the time in which a motor gives all torque that it has at its speed
 _ALL = 0.98  # of this torque, from which on it is all
 _RISE, _FALL, _MEAN = 0.3, 3.0, 3.0
 """Time constants, [sqrt(h / g)]: of the first three loads when they rise and when they fall, and of the last load."""
 _GROWTH = 0.05  # [g], largest change of the speed limit
+_DECREASE = 3.0  # factor of a decrease sideways and in turns
+_SUM = np.array([1.0, 1.0, 1.0, 1.44])  # weights of the squares of loads that are added sideways and in turns
+_CENTRIPETAL = 0.6  # of friction coefficient times g: largest centripetal acceleration
 _WIDTH = 0.5  # difference of the load from 1 at which the limit changes at this rate
 _GROWTH_IF_SLOW = 0.15  # [g], the same of an increase at low speeds
 _SLOW, _FAST = 0.8, 1.3  # [sqrt(g h)], largest speed with this increase, and least one with the other
@@ -48,10 +57,11 @@ class SpeedLimit(NamedTuple):
     """Loads of a robot and the largest speed that it is to follow.
 
     Attributes:
-        loads: Low-pass filtered inclination, sink, lag and share of time at the limits of motors, each relative to the
-            largest value at which the robot can go on, (4,), dimensionless.
+        loads: Low-pass filtered inclination, error of the height, lag and share of time at the limits of motors, each
+            relative to the largest value at which the robot can go on, (4,), dimensionless.
         most: The largest speed, as `GaitChoice.speed`, [m/s].
-        held: 1 once the load, not the acceleration, has kept the robot below the commanded speed, until it reaches it.
+        held: 1 once the load or friction, not the acceleration, has kept the robot below the commanded speed, until it
+            reaches it.
     """
 
     loads: Array
@@ -72,7 +82,15 @@ class SpeedLimit(NamedTuple):
         return np.concatenate([self.loads, np.stack([self.most, self.held])])
 
     def after(
-        self, loads: Array, wanted: Any, last: Any, free: Any, height: float, gravity: float, dt: float
+        self,
+        loads: Array,
+        wanted: Any,
+        last: Any,
+        free: Any,
+        forward: Any,
+        height: float,
+        gravity: float,
+        dt: float,
     ) -> SpeedLimit:
         """Return the limit a time step later.
 
@@ -80,6 +98,7 @@ class SpeedLimit(NamedTuple):
             loads: The present loads before filtering, from `loads_of`, (4,), dimensionless.
             wanted: Commanded speed, [m/s]. last: Speed of the command that the robot follows, [m/s].
             free: Speed up to which it follows commands whatever its loads, [m/s].
+            forward: Fourth power of the share of vx in the commanded speed, from 0 to 1.
             height: h, of the center of mass of the standing robot, [m]. gravity: Magnitude g, [m/s^2].
             dt: Time step, [s].
         """
@@ -87,11 +106,14 @@ class SpeedLimit(NamedTuple):
         rises = [where(a > b, _RISE, _FALL) for a, b in zip(loads[:3], self.loads[:3], strict=True)]
         shares = np.stack([*(np.minimum(1.0, dt / (x * time)) for x in rises), np.minimum(1.0, dt / (_MEAN * time))])
         filtered = self.loads + shares * (loads - self.loads)
-        load = np.maximum(np.maximum(filtered[0], filtered[1]), np.maximum(filtered[2], filtered[3]))
+        positive = np.maximum(filtered, 0.0)
+        largest = np.maximum(np.maximum(positive[0], positive[1]), np.maximum(positive[2], positive[3]))
+        load = forward * largest + (1.0 - forward) * np.sqrt(positive @ (_SUM * positive) + 1e-12)
         slow = np.minimum(np.maximum((_FAST - self.most / unit) / (_FAST - _SLOW), 0.0), 1.0)
-        slow = slow * np.maximum(1.0 - filtered[3] * _SATURATED / _SPARE, 0.0)
+        slow = slow * forward * np.maximum(1.0 - filtered[3] * _SATURATED / _SPARE, 0.0)
         growth = where(load < 1.0, _GROWTH + (_GROWTH_IF_SLOW - _GROWTH) * slow, _GROWTH)
-        rate = growth * gravity * np.minimum(np.maximum((1.0 - load) / _WIDTH, -1.0), 1.0)
+        fall = 1.0 + (_DECREASE - 1.0) * (1.0 - forward)
+        rate = growth * gravity * np.minimum(np.maximum((1.0 - load) / _WIDTH, -fall), 1.0)
         most = np.maximum(np.minimum(self.most + dt * rate, last + _MARGIN * unit), free)
         held = where(wanted > most, where(load > _HELD, 1.0, self.held), 0.0)
         return SpeedLimit(filtered, most, held)
@@ -116,10 +138,18 @@ def followed_command(
         dt: Time between two evaluations, [s].
     """
     speed, free = gaits.speed(wanted), gaits.free_speed(gaits.target(memory.chosen, memory.target))
-    loads = _present_loads(memory, body, v, planner, gaits.radius)
-    limit = SpeedLimit.of(memory.speed).after(
-        loads, speed, gaits.speed(memory.command), free, planner.height, planner.gravity, dt
+    loads, forward = (
+        _present_loads(memory, body, v, planner, gaits.radius),
+        (np.abs(wanted[0]) / np.maximum(speed, 1e-9)) ** 4,
     )
+    limit = SpeedLimit.of(memory.speed).after(
+        loads, speed, gaits.speed(memory.command), free, forward, planner.height, planner.gravity, dt
+    )
+    inward = np.sqrt(wanted[:2] @ wanted[:2]) * np.abs(wanted[2])
+    curve = np.sqrt(np.maximum(inward / (_CENTRIPETAL * memory.friction * planner.gravity), 1.0))
+    slips = curve > 1.0
+    most = where(slips, np.minimum(limit.most, speed / curve), limit.most)
+    limit = limit._replace(most=most, held=where(slips, 1.0, limit.held))
     share = np.minimum(1.0, limit.most / np.maximum(speed, 1e-9))
     return limit.flat(), join(share * wanted[:3], wanted[3:])
 
@@ -138,7 +168,8 @@ def speed_notice(robot: str, t: float, memory: LocomotionMemory, wanted: Array) 
         command = f"the command {_named(wanted)}"
     return (
         f"robot {robot!r} cannot follow {command}: at t = {t:.4g} s it is to move at {_named(memory.command)}, since "
-        f"at higher speeds its motors are at their limits, its body leans or sinks, or it lags behind"
+        f"at higher speeds its motors are at their limits, its body leans, sinks or rises, it lags behind, or "
+        f"its feet would slip"
     )
 
 
@@ -157,23 +188,25 @@ def _present_loads(memory: LocomotionMemory, body: BodyState, v: Array, planner:
     h, last, n0 = planner.height, memory.command, planner.robot.base.nv
     plane = GroundPlane(plane_of(list(memory.places), h).point, memory.slope)
     leaning = cross(desired_rotation(memory.path[2], last, plane)[:, 2], body.rotation[:, 2])
-    sink = h + last[3] + plane.height(body.position[:2]) - body.position[2]
+    above = body.position[2] - plane.height(body.position[:2]) - h  # while the commanded height changes, it lags behind
+    height = np.maximum((np.minimum(last[3], 0.0) - above) / _SINK, (above - np.maximum(last[3], 0.0)) / _LIFT) / h
     units = np.array([1.0, 1.0, radius])
     followed, actual = units * last[:3], units * join(body.heading @ body.velocity[:2], body.angular_velocity[2:])
     speed = np.sqrt(followed @ followed + 1e-12)
     lag = (speed - followed @ actual / speed) / np.sqrt(planner.gravity * h)
-    bounds = planner.limits.torque_bounds(v[n0:])
-    full = _is_saturated(memory.tau[n0:], planner.limits.torque, *bounds)
-    loads = np.stack([np.sqrt(leaning @ leaning) / _TILT, sink / (_SINK * h), lag / _LAG, full / _SATURATED])
+    least, most = planner.limits.torque_bounds(v[n0:])
+    legs = [k for foot in planner.feet for k in foot.columns]
+    full = _is_saturated(memory.tau[n0:][legs], planner.limits.torque[legs], least[legs], most[legs])
+    loads = np.stack([np.sqrt(leaning @ leaning) / _TILT, height, lag / _LAG, full / _SATURATED])
     return where(memory.jump * memory.jump > 0.0, 0.0, 1.0) * loads
 
 
 def _is_saturated(tau: Array, efforts: Array, least: Array, most: Array) -> Any:
-    """Return 1 if a joint has all torque that its motor gives at its speed, 0 otherwise.
+    """Return 1 if one of k joints has all torque that its motor gives at its speed, 0 otherwise.
 
     Args:
-        tau: Joint torques, (nj,), [N m] or [N]. efforts: Largest ones at rest, (nj,), infinite without a limit.
-        least: Least torques at the present speeds, (nj,), [N m] or [N]. most: Largest ones, (nj,), [N m] or [N].
+        tau: Joint torques, (k,), [N m] or [N]. efforts: Largest ones at rest, (k,), infinite without a limit.
+        least: Least torques at the present speeds, (k,), [N m] or [N]. most: Largest ones, (k,), [N m] or [N].
     """
     full: Any = 0.0
     for torque, effort, low, high in zip(tau, efforts, least, most, strict=True):

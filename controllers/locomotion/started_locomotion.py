@@ -283,7 +283,7 @@ class StartedLocomotion:
             command = memory.constant_command
         else:
             command = read_command(own(t))
-        return join(slowed(self.possible @ command[:3], self.fastest, len(self.planner.feet) == 2), command[3:])
+        return join(slowed(self.possible @ command[:3], self.fastest), command[3:])
 
     def notice(self, t: float, memory: Array) -> str:
         """Return the notice that the robot cannot follow its command, "" if it can; see `Controller`.

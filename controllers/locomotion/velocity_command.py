@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -144,19 +143,17 @@ def acceleration_on_two(wanted: Array, state: GaitState, height: float, gravity:
     return where(is_slow & (state.walking > 0.5) & (state.starts < 0.5), _ON_TWO, _SLOWLY_ON_TWO)
 
 
-def slowed(velocity: Array, fastest: Array, on_two: bool = False) -> Array:
+def slowed(velocity: Array, fastest: Array) -> Array:
     """Return a commanded velocity in the same direction within the largest ones, (3,), units of `Command`.
+
+    The root of the sum of the squares of the components over the largest ones is at most 1.
 
     Args:
         velocity: Forward, to the left, and yaw rate, (3,), [m/s], [m/s], [rad/s], heading axes.
         fastest: Largest magnitude of each, (3,), [m/s], [m/s], [rad/s], heading axes.
-        on_two: Whether the robot has two feet: the root of the sum of squares of the three fractions is then at most
-            one, since the steps of each component add up. With more feet each fraction is at most one.
     """
-    shares = [np.abs(speed) / float(most) for speed, most in zip(velocity, fastest, strict=True)]
-    if on_two:
-        return velocity / np.maximum(1.0, np.sqrt(sum(share * share for share in shares)))
-    return velocity / reduce(np.maximum, shares, 1.0)
+    ratios = velocity / fastest
+    return velocity / np.sqrt(np.maximum(ratios @ ratios, 1.0))
 
 
 def command_within_reach(

@@ -1,12 +1,13 @@
-"""Largest speeds: the largest commanded velocity in each gait and direction up to which a robot succeeds."""
+"""Largest speeds: those up to which a robot succeeds, and those that it holds at commands beyond its ability."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import takewhile
 
 import numpy as np
 
-from benchmarks.locomotion.loops import DURATION, simulate_locomotion
+from benchmarks.locomotion.loops import DURATION, locomotion_setup, simulate, simulate_locomotion
 from benchmarks.locomotion.outcomes import OURS, outcomes
 from benchmarks.locomotion.trials import GAITS, PLAIN, Trial
 from benchmarks.locomotion.walkers import Walker
@@ -17,6 +18,18 @@ _STEP, _COUNT = 0.1, 21
 _FORWARD = (1.0, 0.0, 0.0)
 _OTHERS = {"backward": (-1.0, 0.0, 0.0), "sideways": (0.0, 0.5, 0.0), "turning": (0.0, 0.0, 1.0)}
 """Directions in the usual gait; sideways in half of the steps."""
+_BEYOND = {
+    "forward": (1.0, 0.0, 0.0),
+    "backward": (-1.0, 0.0, 0.0),
+    "sideways": (0.0, 1.0, 0.0),
+    "turning": (0.0, 0.0, 1.0),
+    "curve": (1.0, 0.0, 0.5),
+    "oblique": (0.7, 0.7, 0.0),
+    "all": (0.6, -0.5, 0.5),
+}
+"""Directions of commands beyond the ability of robots."""
+_MULTIPLES, _LONG = (0.6, 1.0, 1.4, 2.0), 12.0
+"""Multiples of them, and duration of a trial, [s]."""
 
 
 def speed_table(walkers: list[Walker]) -> Table:
@@ -47,3 +60,30 @@ def _measure(walker: Walker) -> list[str]:
         own = [x for x in results if x.trial.row == name]
         largest[name] = step * float(np.abs(way).max()) * len(list(takewhile(lambda x: x.succeeded, own)))
     return [f"{largest[name]:g}" if name in largest else "-" for name in (*GAITS, *_OTHERS)]
+
+
+def beyond_table(walkers: list[Walker]) -> Table:
+    """Return the velocities that robots with more than two feet hold at commands beyond their ability."""
+    lines = [(walker.name, *_held(walker)) for walker in walkers if walker.feet > 2]
+    notes = (
+        f"Mean velocity in the direction of the command in the last 40 % of {_LONG:g} s on level ground, as",
+        f"a multiple of {', '.join(f'{name} {way}' for name, way in _BEYOND.items())},",
+        f"sqrt(g h) and sqrt(g / h), at commands of {_MULTIPLES[-1]:g} times these. Falls at {_MULTIPLES} times them.",
+    )
+    return Table("Locomotion, commands beyond ability", ("robot", *_BEYOND, "falls"), tuple(lines), notes, left=1)
+
+
+def _held(walker: Walker) -> list[str]:
+    """Return the multiple of each direction that a robot holds at the largest command, and the number of falls."""
+    ways = {name: np.array(way) for name, way in _BEYOND.items() if walker.follows(way)}
+    batch = [
+        Trial(name, (float(x * way[0]), float(x * way[1]), float(x * way[2])))
+        for name, way in ways.items()
+        for x in _MULTIPLES
+    ]
+    results = outcomes(walker, OURS, simulate(replace(locomotion_setup(walker, batch), until=_LONG), walker, batch))
+    cells = dict.fromkeys(_BEYOND, "-")
+    for name, way in ways.items():
+        last = [x for x in results if x.trial.row == name][-1]
+        cells[name] = f"{np.array(last.reached) @ way / (way @ way):.2f}" if last.survived else "falls"
+    return [*cells.values(), f"{sum(not x.survived for x in results)}/{len(results)}"]

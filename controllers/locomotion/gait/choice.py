@@ -26,11 +26,15 @@ _LEAVES = 0.8  # of the speed at which a gait begins: it ends below
 _TRAVEL, _TRAVEL_ON_TWO = 0.95, 0.7
 """Distance that the body moves in a stance, from which on period and duty factor become smaller, [h]; with soles, which
 stay flat while the leg behind the body is stretched, it is less."""
+_LATERAL, _TURNING = 1.7, 1.9
+"""Factors of a way to the side and in a turn in this distance, with more than two feet: the body moves further away
+from the line between two feet that stand, and this line turns."""
 _PATIENCE = 1.5  # [sqrt(h / g)], longest time for which the gait waits for a foot at an obstacle or over low ground
 _LOWEST, _HIGHEST = 0.01, 1.0  # [h], least and largest rise of the center of mass in a jump
 _DEPTH = 0.45  # [h], distance by which it moves down before at most
 _UNLOADED = 0.5  # [g], largest acceleration of the motion down
 _SHORTEST = 0.3  # of the scheduled period: least one of a low jump
+_FREE = 0.25  # of the speed from which on the period becomes shorter: speed without a limit by loads
 _LATE = 0.14  # [sqrt(h / g)], half a step of predictive control, whose last forces act for half of a step
 
 
@@ -80,9 +84,10 @@ class GaitChoice:
     def at_speed(self, target: Array, command: Array) -> Array:
         """Return the parameters of a gait with a shorter period and lower duty factors at high speed, (1 + 2 n,).
 
-        The body then moves by at most 0.95 h in a stance, on two feet 0.7 h. Forward and in turns both fall by the same
-        factor, until the duty factor is the least; sideways the period alone falls. On two feet the duty factor falls
-        first: a swing that takes longer needs less torque and momentum of heavy legs.
+        The body then moves by at most 0.95 h in a stance, on two feet 0.7 h; with more than two feet, ways to the side
+        and in turns count more. The period and the duty factor fall by the same factor until the duty factor is the
+        least, and then the period alone. On two feet the duty factor falls first: a swing that takes longer needs less
+        torque and momentum of heavy legs.
 
         Args:
             target: Parameters of the gait, (1 + 2 n,), mixed units. command: As in `Command`, (7,).
@@ -90,9 +95,15 @@ class GaitChoice:
         n = (len(target) - 1) // 2
         duty = target[1 : 1 + n]
         stance = target[0] * duty[0] / self._travel(n)
-        excess = np.maximum(1.0, self.speed(command) * stance)
-        forward = np.maximum(1.0, (np.abs(command[0]) + np.abs(command[2]) * self.radius) * stance)
-        factor = np.minimum(forward if n == 2 else np.sqrt(forward), np.maximum(duty[0] / self.least_duty, 1.0))
+        turn = np.abs(command[2]) * self.radius
+        if n == 2:
+            excess = np.maximum(1.0, self.speed(command) * stance)
+            slower = np.maximum(1.0, (np.abs(command[0]) + turn) * stance)
+        else:
+            along = np.sqrt(command[0] * command[0] + _LATERAL**2 * command[1] * command[1] + 1e-12)
+            excess = np.maximum(1.0, (along + _TURNING * turn) * stance)
+            slower = np.sqrt(np.maximum(1.0, (along + turn) * stance))
+        factor = np.minimum(slower, np.maximum(duty[0] / self.least_duty, 1.0))
         return np.concatenate([np.stack([target[0] * factor / excess]), duty / factor, target[1 + n :]])
 
     def patience(self, parameters: Array, command: Array) -> Any:
@@ -112,12 +123,12 @@ class GaitChoice:
     def free_speed(self, target: Array) -> Any:
         """Return the speed up to which a gait is followed whatever the loads of the robot, see `SpeedLimit`, [m/s].
 
-        It is half of that from which on the period becomes shorter.
+        It is a quarter of that from which on the period becomes shorter.
 
         Args:
             target: Parameters of the gait, (1 + 2 n,), mixed units.
         """
-        return 0.5 * self._travel((len(target) - 1) // 2) / (target[0] * target[1])
+        return _FREE * self._travel((len(target) - 1) // 2) / (target[0] * target[1])
 
     def _travel(self, n: int) -> float:
         """Return the longest way of the body in a stance with n feet, [m]."""

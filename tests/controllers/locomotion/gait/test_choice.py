@@ -83,11 +83,11 @@ def test_the_body_moves_by_a_bounded_distance_in_a_stance_and_fast_gaits_have_lo
     slow = gaits.at_speed(TROT.parameters, command(0.5))
     assert slow == pytest.approx(TROT.parameters)
     for speed in (1.5, 2.0, 3.0):
-        fast, sideways = (gaits.at_speed(TROT.parameters, command(*way)) for way in ((speed,), (0.0, speed)))
-        for parameters in (fast, sideways):
-            assert speed * parameters[0] * parameters[1] == pytest.approx(0.95 * HEIGHT)
-        assert 0.33 - 1e-12 < fast[1] < 0.5
-        assert sideways[1] == pytest.approx(0.5)
+        ways = (speed,), (0.0, speed), (0.0, 0.0, speed / gaits.radius)
+        for way, share in zip(ways, (1.0, 1.7, 1.9), strict=True):
+            period, duty, *_ = gaits.at_speed(TROT.parameters, command(*way))
+            assert share * speed * period * duty == pytest.approx(0.95 * HEIGHT)
+            assert 0.33 - 1e-12 < duty < 0.5
 
 
 def test_on_two_feet_the_duty_factor_falls_before_the_period_and_stances_are_shorter():

@@ -9,7 +9,9 @@ import legged
 import robots
 from controllers import Command, Locomotion
 from controllers.locomotion.fitting import least_duty
-from controllers.locomotion.speed_limit import SpeedLimit, _is_saturated
+from controllers.locomotion.motion_plan import body_state
+from controllers.locomotion.speed_limit import SpeedLimit, _is_saturated, followed_command, speed_notice
+from controllers.locomotion.torques.tasks import WholeBodyModel
 from legged.algorithms.legs.standing import standing_torques
 from legged.compiler import compile as compile_function
 from legged.errors import SimulationWarning
@@ -25,10 +27,10 @@ def limit(load=0.0, most=1.0, held=0.0):
     return SpeedLimit(np.array([0.0, load, 0.0, load]), most * UNIT, held)
 
 
-def advanced(before, load, wanted=2.0, last=1.0, free=0.3, steps=1):
+def advanced(before, load, wanted=2.0, last=1.0, free=0.3, steps=1, forward=1.0):
     for _ in range(steps):
         loads = np.array([0.0, load, 0.0, load])
-        before = before.after(loads, wanted * UNIT, last * UNIT, free * UNIT, HEIGHT, GRAVITY, DT)
+        before = before.after(loads, wanted * UNIT, last * UNIT, free * UNIT, forward, HEIGHT, GRAVITY, DT)
     return before
 
 
@@ -41,6 +43,17 @@ def test_the_limit_rises_without_load_stays_at_the_load_one_and_falls_above():
     assert [rate(0.0, most) for most in (0.5, 0.8, 1.05, 1.3)] == pytest.approx([0.15, 0.15, 0.1, 0.05], abs=1e-12)
     assert rate(0.15, 0.5) == pytest.approx(0.05, abs=1e-12)  # a motor at its limit for 0.09 of the time
     assert rate(3.0, 0.5) == pytest.approx(-0.05, abs=1e-12)
+
+
+def test_sideways_and_in_turns_loads_add_and_the_limit_rises_slowly_and_falls_fast():
+    def rate(load, most=1.3, forward=0.0):
+        return (advanced(limit(load, most), load, last=2.0, forward=forward).most - most * UNIT) / (DT * GRAVITY)  # [g]
+
+    single = np.sqrt(1.0 / 2.44)  # of two equal loads, that of the motors with 1.44 times its square
+    rates = [rate(load) for load in (0.0, 0.75 * single, single, 1.5 * single, 3.0 * single)]
+    assert rates == pytest.approx([0.05, 0.025, 0.0, -0.05, -0.15], abs=1e-9)
+    assert rate(0.0, 0.5) == pytest.approx(0.05, abs=1e-9)
+    assert rate(0.75, forward=0.5) == pytest.approx(0.1 * (1.0 - 0.375 * (1.0 + np.sqrt(2.44))), abs=1e-9)
 
 
 def test_the_limit_stays_near_the_present_speed_and_above_the_free_speed():
@@ -78,7 +91,7 @@ def test_a_motor_is_at_its_limit_by_the_torque_that_it_has_at_its_speed():
 def test_a_traced_limit_computes_the_same_numbers():
     def function(loads, most, wanted):
         before = SpeedLimit(0.5 * loads, most, 0.0)
-        return before.after(loads, wanted, most, 0.2, HEIGHT, GRAVITY, DT).flat()
+        return before.after(loads, wanted, most, 0.2, 0.4, HEIGHT, GRAVITY, DT).flat()
 
     kernel = compile_function(function, loads=(4,), most=(), wanted=())
     for load in (0.2, 0.8, 1.2, 2.5):
@@ -118,6 +131,24 @@ def test_runs_rollouts_and_simulations_warn_of_the_notice_of_a_controller(wrappe
             sim.step()
 
 
+def test_friction_bounds_the_speed_in_a_curve_with_a_notice_and_keeps_the_direction():
+    """The centripetal acceleration is at most 0.6 of friction coefficient times g, without a bound straight ahead."""
+    robot = robots.spatial_quadruped()
+    law = Locomotion("trot", friction=0.4)
+    q, v = law.initial_state(robot)
+    started, flat = law.start(robot, None, q, v)
+    body = body_state(WholeBodyModel(robot, q, v), q, v, started.planner)
+    for rate, product, notices in ((3.0, 0.6 * 0.4 * 9.81, True), (1.0, 1.8, False), (0.0, 0.0, False)):
+        wanted = np.array([1.8, 0.0, rate, 0.0, 0.0, 0.0, 0.0])
+        fast = SpeedLimit(np.zeros(4), 20.0, 0.0).flat()
+        memory = started.memory(flat)._replace(speed=fast, command=wanted)
+        speed, followed = followed_command(wanted, memory, body, v, started.planner, started.gaits, DT)
+        assert followed[0] * followed[2] == pytest.approx(product, rel=1e-9)
+        assert followed[2] / followed[0] == pytest.approx(rate / 1.8)
+        notice = speed_notice("it", 0.0, memory._replace(speed=speed), wanted[:3])
+        assert ("feet would slip" in notice) == notices
+
+
 @needs_files
 def test_the_duty_factor_of_fast_gaits_is_bounded_by_the_torques_of_the_joints():
     for name, least in (("hyq/hyq_no_sensors", 0.455), ("go2/go2", 0.37)):
@@ -138,6 +169,9 @@ def test_the_duty_factor_of_fast_gaits_is_bounded_by_the_torques_of_the_joints()
         ("a1/a1", (3.4, 0.0, 0.0), 2.2, 3.4),
         ("a1/a1", (1.5, 1.5, 0.0), 0.7, 2.0),
         ("go2/go2", (2.6, 0.0, 8.0), 0.7, 2.6),
+        ("anymal_c_simple/anymal", (0.0, 2.0, 0.0), 0.8, 1.4),
+        ("anymal_c_simple/anymal", (2.0, 0.0, 2.3), 0.3, 1.4),
+        ("go2/go2", (0.0, 1.7, 0.0), 0.6, 1.5),
     ],
 )
 def test_a_command_beyond_the_ability_of_a_robot_gives_a_large_speed_and_a_notice(name, command, least, most):
