@@ -201,8 +201,8 @@ def _warn_of_speed(robot: Robot, command: Any, fastest: Array) -> None:
         warnings.warn(
             f"robot {robot.name!r} cannot follow the command vx={command.vx:g}, vy={command.vy:g}, "
             f"yaw_rate={command.yaw_rate:g}: its largest velocities are {fastest[0]:.3g} m/s forward, {fastest[1]:.3g} "
-            f"m/s to the left and {fastest[2]:.3g} rad/s, by the speeds of its joints, its height and the distance of its "
-            f"feet; it is to move at vx={vx:.3g}, vy={vy:.3g}, yaw_rate={rate:.3g}",
+            f"m/s to the left and {fastest[2]:.3g} rad/s, by the speeds of its joints, its height and the distance of "
+            f"its feet; it is to move at vx={vx:.3g}, vy={vy:.3g}, yaw_rate={rate:.3g}",
             SimulationWarning,
             stacklevel=4,
         )
