@@ -8,6 +8,7 @@ import pytest
 
 import legged
 import robots
+from legged.compiler import compile_ahead
 from legged.compiler.cache import machine_code
 from legged.compiler.codegen import llvm
 from legged.errors import SimulationWarning, TraceError
@@ -148,7 +149,7 @@ def test_a_short_run_compiles_no_rates_and_accelerations_that_nothing_needs(monk
         )[1]
 
     monkeypatch.setattr("legged.simulation.backend.compile_function", noted(legged.compile))
-    monkeypatch.setattr("legged.simulation.backend.compile_ahead", noted(legged.compiler.compile_ahead))
+    monkeypatch.setattr("legged.simulation.backend.compile_ahead", noted(compile_ahead))
     robot = robots.spatial_quadruped()
     run = legged.simulate(robot, law, until=0.02, integrator=step)
     names = ["observe"] if step is STEPS else ["observe", "rate", "configuration"]
