@@ -138,10 +138,8 @@ def followed_command(
         dt: Time between two evaluations, [s].
     """
     speed, free = gaits.speed(wanted), gaits.free_speed(gaits.target(memory.chosen, memory.target))
-    loads, forward = (
-        _present_loads(memory, body, v, planner, gaits.radius),
-        (np.abs(wanted[0]) / np.maximum(speed, 1e-9)) ** 4,
-    )
+    loads = _present_loads(memory, body, v, planner, gaits.radius)
+    forward = (np.abs(wanted[0]) / np.maximum(speed, 1e-9)) ** 4
     limit = SpeedLimit.of(memory.speed).after(
         loads, speed, gaits.speed(memory.command), free, forward, planner.height, planner.gravity, dt
     )
