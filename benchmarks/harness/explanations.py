@@ -60,7 +60,7 @@ STEPPING = Explanation(
 )
 THROWN_BLOCK = Explanation(
     "Time of closed loops",
-    "A step has at least 118 000 operations, 84 % of them in one iteration of the contact solver for 16 contacts.",
+    "A step has at least 125 000 operations, 77 % of them in one iteration of the contact solver for 16 contacts.",
 )
 NEW_RESULTS = Explanation(
     "Results in new arrays",
