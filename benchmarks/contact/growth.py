@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -156,23 +156,32 @@ SCENES: dict[str, Callable[[], Arguments]] = {
 """Scenes by name."""
 
 
-def start(scene: str) -> tuple[float, float, int]:
-    """Return the processor time of two steps [s], the memory of this process [MB], and the number of candidates.
+class Start(NamedTuple):
+    """The start of a scene: processor and elapsed time of two steps, memory of the process, and contact candidates."""
+
+    processor: float  # [s]
+    elapsed: float  # [s]
+    memory: float  # [MB]
+    candidates: int
+
+
+def start(scene: str) -> Start:
+    """Return the start of a scene in this process.
 
     Args:
         scene: A name of `SCENES`, or a number of boxes of a tower.
     """
     if scene.isdecimal():
         world, count = tower_of([1.0] * int(scene), neighbors=False), candidates(int(scene))
-        begin = time.process_time()
+        begin = time.process_time(), time.perf_counter()
         ours(world, 2e-3)
     else:
         arguments = SCENES[scene]()
         robot, ground, others = (arguments[name] for name in ("robot", "ground", "bodies"))
         count = len(Scene.of(robot, ground, others).candidates)
-        begin = time.process_time()
+        begin = time.process_time(), time.perf_counter()
         legged.simulate(**arguments, until=2e-3, integrator=legged.TimeStepping(1e-3), fall=False)
-    return time.process_time() - begin, peak_memory(), count
+    return Start(time.process_time() - begin[0], time.perf_counter() - begin[1], peak_memory(), count)
 
 
 def peak_memory() -> float:
@@ -187,9 +196,8 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
 
 
-def measured(scene: str) -> tuple[float, float, float, int]:
-    """Return the times of `start` with an empty and with a filled cache [s] in new processes, the memory [MB], and the
-    number of candidates.
+def measured(scene: str) -> tuple[Start, Start]:
+    """Return the starts of a scene with an empty and with a filled cache, in new processes.
 
     The process that optimizes code of the first start is not measured. Another start, without it, fills the cache.
     """
@@ -197,10 +205,12 @@ def measured(scene: str) -> tuple[float, float, float, int]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         environments = [{**os.environ, "LEGGED_CACHE": folder, "LEGGED_WITHOUT": off} for off in ("", "two stages", "")]
         cold, _, warm = (
-            json.loads(subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout)
+            Start(
+                *json.loads(subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout)
+            )
             for variables in environments
         )
-    return cold[0], warm[0], cold[1], cold[2]
+    return cold, warm
 
 
 def starts_table(scenes: Iterable[str] = SCENES) -> str:
@@ -210,9 +220,14 @@ def starts_table(scenes: Iterable[str] = SCENES) -> str:
         scenes: Names of `SCENES`.
     """
     rows = [(name, *measured(name)) for name in scenes]
-    lines = ["| scene | candidates | empty cache [s] | filled cache [s] | memory [MB] |", f"| --- |{' ---: |' * 4}"]
+    lines = [
+        "| scene | candidates | empty cache [s] | elapsed [s] | filled cache [s] | memory [MB] |",
+        f"| --- |{' ---: |' * 5}",
+    ]
     lines += [
-        f"| {name} | {count} | {cold:.2f} | {warm:.2f} | {memory:.0f} |" for name, cold, warm, memory, count in rows
+        f"| {name} | {cold.candidates} | {cold.processor:.2f} | {cold.elapsed:.2f} | {warm.processor:.2f} | "
+        f"{cold.memory:.0f} |"
+        for name, cold, warm in rows
     ]
     return "\n".join(lines) + "\n"
 
@@ -223,7 +238,8 @@ def growth_table(path: Path, boxes: tuple[int, ...]) -> str:
     Args:
         path: File of the figure. boxes: Numbers of boxes.
     """
-    rows = [(n, candidates(n), *measured(str(n))[:3]) for n in boxes]
+    starts = [(n, *measured(str(n))) for n in boxes]
+    rows = [(n, candidates(n), cold.processor, warm.processor, cold.memory) for n, cold, warm in starts]
     _draw(path, rows)
     lines = ["| boxes | candidates | empty cache [s] | filled cache [s] | memory [MB] |", f"|{' ---: |' * 5}"]
     lines += [f"| {n} | {count} | {cold:.2f} | {warm:.2f} | {memory:.0f} |" for n, count, cold, warm, memory in rows]
