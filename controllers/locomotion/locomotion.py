@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,11 +30,11 @@ from controllers.locomotion.torques.hands import moving_columns
 from controllers.locomotion.velocity_command import Command, slowed
 from controllers.operational_space import PathTask, check_path_tasks
 from legged import arguments
-from legged.algorithms.legs.standing import Home, standing_on
+from legged.algorithms.legs.standing import Home, home_of, standing_on
 from legged.arguments import known_name
 from legged.checked import checked
 from legged.contact.rigid import Rigid
-from legged.errors import DefinitionError, SimulationWarning, warn_caller
+from legged.errors import DefinitionError, ReachError, SimulationWarning, warn_caller
 from legged.ground.ground import Ground
 from legged.ground.terrain import Terrain
 from legged.robot.robot import Robot
@@ -132,6 +133,7 @@ class Locomotion:
         )
         _check_command(robot, self.command, possible, planner.height)
         _warn_of_speed(robot, self.command, fastest)
+        _warn_of_reach(robot, home, self.command, steps.stances)
         gaits = self._gaits(robot, home, planner, steps)
         return StartedLocomotion(
             robot,
@@ -206,6 +208,31 @@ def _warn_of_speed(robot: Robot, command: Any, fastest: Array) -> None:
             SimulationWarning,
             stacklevel=4,
         )
+
+
+def _warn_of_reach(robot: Robot, home: Home, command: Any, stances: Array) -> None:
+    """Warn of a constant command whose height, pitch and roll the straight legs do not reach.
+
+    Args:
+        robot: The robot. home: Its standing posture. command: As in `Locomotion`.
+        stances: Places of the feet under the body, (n, 2), [m], heading axes.
+    """
+    if not (isinstance(command, Command) and command.is_constant):
+        return
+    height, pitch, roll = command(0.0)[3:6]
+    wanted = home.hip_height + height - stances[:, 0] * np.sin(pitch) + stances[:, 1] * np.sin(roll)
+    if wanted.max() <= home.hip_height:
+        return
+    with suppress(ReachError):
+        reached = home_of(robot, min(leg.length for leg in home.legs), nearest=True).hip_height
+        if wanted.max() > reached:
+            warnings.warn(
+                f"robot {robot.name!r} does not reach the command height={height:g}, pitch={pitch:g}, roll={roll:g}: a "
+                f"hip would be {wanted.max():.3g} m above the ground, and legs stand up to {reached:.3g} m under "
+                f"theirs; the body stays lower, so reduce the height by {wanted.max() - reached:.2g} m, or the angles",
+                SimulationWarning,
+                stacklevel=4,
+            )
 
 
 def _warn_of_findings(robot: Robot) -> None:

@@ -1,5 +1,7 @@
 """Robots walk through waypoints, return to their path after a push, and stand with the desired heading."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -43,6 +45,31 @@ def test_paths_that_cannot_be_followed_are_refused():
         robot = robots.spatial_quadruped()
         q, v = walk.initial_state(robot)
         controllers.Follow(controllers.Locomotion("trot"), [(1.0, 0.0)]).start(robot, None, q, v)
+
+
+@pytest.mark.parametrize(
+    ("command", "hip"),
+    [
+        ({"height": 0.2}, 0.2),
+        ({"height": 0.05, "pitch": -0.3}, 0.05 + 0.5 * np.sin(0.3)),
+        ({"roll": -0.9}, 0.25 * np.sin(0.9)),
+        ({"height": 0.14}, None),
+        ({"height": -0.2}, None),
+        ({"pitch": 0.2}, None),
+    ],
+    ids=str,
+)
+def test_heights_and_angles_that_straight_legs_do_not_reach_are_warned_about(command, hip):
+    """Hips 0.45 m above the ground, legs of 0.6 m, and feet 0.5 m before and behind and 0.25 m beside the middle."""
+    law = controllers.Locomotion("trot", controllers.Command(**command))
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        law._fitted(robots.spatial_quadruped())
+    texts = [str(warning.message) for warning in given]
+    assert len(texts) == (hip is not None)
+    if hip is not None:
+        assert f"a hip would be {0.45 + hip:.3g} m above the ground, and legs stand up to 0.6 m under" in texts[0]
+        assert f"reduce the height by {hip - 0.15:.2g} m" in texts[0]
 
 
 def test_a_command_beyond_the_limits_is_replaced_with_a_notice():
