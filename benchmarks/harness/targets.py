@@ -104,6 +104,7 @@ TARGETS = (
         "derivatives: Pinocchio, loop, results copied / ours, small batch, one core",
         15,
         _names("quadruped", _DERIVATIVES, f"{dynamics.PINOCCHIO_COPIED} / {dynamics.SMALL_BATCH}"),
+        explanation=explanations.GIVEN_RESULTS,
     ),
     Target(
         "mj_step / ours, one core",
