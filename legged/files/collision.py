@@ -173,7 +173,7 @@ def _opened(path: str, source: str, changed: int) -> tuple[Array, str]:
 
 
 def _read(path: str, source: str) -> dict[str, Any]:
-    """Return the vertices of a mesh, those in one place once, and the remarks on it as `_opened`."""
+    """Return the merged vertices of a mesh, and in words how it differs from its convex hull, as `_opened`."""
     triangles = binary_triangles(path)
     try:
         if triangles is None:

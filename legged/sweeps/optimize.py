@@ -21,7 +21,7 @@ GENERATION = "generation"
 
 
 class Optimizer(Protocol):
-    """A method that proposes points of the unit cube and is told their values."""
+    """A black-box optimizer on the unit cube with the ask-and-tell interface."""
 
     def ask(self, n: int) -> Array:
         """Return proposals, (n, d), between 0 and 1.

@@ -229,10 +229,10 @@ class StepSequence(NamedTuple):
 
 
 def beyond_soles(displacement: Array, time: Any, extents: Array, axes: Array) -> Array:
-    """Return what the center of pressure cannot replace of a displacement of a landing place, (2,), [m], world axes.
+    """Return the displacement of a landing place that remains after control of the center of pressure, (2,), [m].
 
     A deviation of the divergent component that grows until touchdown displaces a landing place, as far as the center of
-    pressure under the sole cannot remove it before.
+    pressure under the sole cannot remove it before. The result has world axes.
 
     Args:
         displacement: (2,), [m], world axes. time: Until touchdown, times omega, dimensionless.
