@@ -1,6 +1,6 @@
 """Gains of the optional mechanisms of the compiler: times without and with each of them, in turns in one process.
 
-`python -m benchmarks.pages --write mechanisms` writes the table of `docs/explanation/mechanisms.md` in 90 s of
+`python -m benchmarks.pages --write mechanisms` writes the table of `docs/explanation/mechanisms.md` in 110 s of
 processor time. Times are those of the processor in the calling thread, so that other programs disturb them little;
 those of threads are wall times.
 """
@@ -57,10 +57,12 @@ def subject(name: str) -> legged.Robot:
     return next(s for s in SUBJECTS if s.name == name).make()
 
 
-def dynamics(function: Callable[..., Any], name: str, count: int = 1, threads: int = 1) -> Call:
-    """Return a call of a function of the dynamics for one state, or for `count` states."""
+def dynamics(
+    function: Callable[..., Any], name: str, count: int = 1, threads: int = 1, target: str | None = None
+) -> Call:
+    """Return a call of a function of the dynamics for one state, or for `count` states, compiled for a target."""
     robot = subject(name)
-    kernel = legged.compile(function, robot)
+    kernel = legged.compile(function, robot, target=target)
     arrays = states(robot, count)[: len(kernel.arguments)]
     if count > 1:
         return lambda: kernel(*arrays, threads=threads)
@@ -134,6 +136,12 @@ WORKLOADS: dict[str, Callable[[], Call]] = {
         for name in ("Go2", "G1")
         for number, count in COUNTS.items()
     },
+    **{
+        f"{words} of {name}, {STATES} states, `{target}`": partial(dynamics, function, name, STATES, target=target)
+        for target in ("avx2", "sse2")
+        for words, function in FUNCTIONS.items()
+        for name in ("Go2", "G1")
+    },
     "`Simulation.step` with a command": step,
     "`simulate`, a trot of 0.2 s": simulated,
     "`rollout` of 64 members for 0.2 s": rollout,
@@ -150,12 +158,13 @@ WORKLOADS: dict[str, Callable[[], Call]] = {
 """What users run, by a name: functions that make the workload."""
 _ONE_STATE = tuple(name for name in WORKLOADS if "dynamics" in name and name.endswith("one state"))
 _BATCHES = tuple(name for name in WORKLOADS if name.endswith(f" {STATES} states"))
+_SHORT_VECTORS = tuple(name for name in WORKLOADS if name.endswith(("avx2`", "sse2`")))
 _LOOPS = tuple(name for name in WORKLOADS if name.startswith(("`", "control")))
 CASES: dict[str, tuple[str, ...]] = {
     mechanisms.ENTRY_POINT: (*_ONE_STATE, _BATCHES[0], *_LOOPS[:2]),
     mechanisms.PACKING: (*_ONE_STATE, _LOOPS[1]),
     mechanisms.OUTLINING: ("first compilation of a chain of 50 links", "first compilation of G1"),
-    mechanisms.STREAMING: _BATCHES,
+    mechanisms.STREAMING: (*_BATCHES, *_SHORT_VECTORS),
     mechanisms.CALL_BATCHING: (*_ONE_STATE, _BATCHES[0], *_LOOPS[1:]),
     mechanisms.RESULT_MEMORY: tuple(name for name in WORKLOADS if name.endswith(f"G1, {MANY_STATES} states")),
 }
