@@ -11,7 +11,7 @@ import robots
 from legged.algorithms import derivatives
 from legged.compiler import Kernel, compile
 from legged.compiler.runtime import batches
-from legged.errors import SingularError
+from legged.errors import ShapeError, SingularError
 
 SIZES = 8, 64, 256
 """Numbers of states."""
@@ -54,6 +54,29 @@ def test_batches_of_much_working_memory_take_the_entry_point(monkeypatch):
     refuse_the_general_call(monkeypatch)
     for state, results in zip(states, wanted, strict=True):
         assert all(a.tobytes() == b.tobytes() for a, b in zip(kernel(*state), results, strict=True))
+
+
+@pytest.mark.parametrize("lead", [(), (1,), (20,)])
+def test_matrices_and_several_results_in_given_arrays_take_the_entry_point(monkeypatch, lead):
+    kernel = compile(lambda x, grid: (x @ grid, np.outer(x, x), x), x=3, grid=(3, 2))
+    rng = np.random.default_rng(3)
+    kernel(np.ones((9, 3)), np.ones((9, 3, 2)))
+    x, grid = rng.normal(size=(*lead, 3)), rng.normal(size=(*lead, 3, 2))
+    wanted = kernel.general(x, grid)
+    out = tuple(np.full_like(result, np.nan) for result in wanted)
+    references = [sys.getrefcount(array) for array in (*out, x, grid)]
+    with monkeypatch.context() as patched:
+        refuse_the_general_call(patched)
+        assert kernel(x, grid, out=out) is out
+    assert all(map(np.array_equal, out, wanted))
+    assert [sys.getrefcount(array) for array in (*out, x, grid)] == references
+    turned = grid.reshape(*lead, 2, 3)
+    with pytest.raises(ShapeError, match=r"grid must be \(3, 2\)"):
+        kernel(x, turned)
+    with pytest.raises(ShapeError, match=r"out\[0\] must be an array of shape"):
+        kernel(x, grid, out=(np.empty((*lead, 3)), *out[1:]))
+    here = (out[0], out[1], x)  # a result in place of an argument
+    assert kernel(x, grid, out=here) is here and all(map(np.array_equal, here, wanted))
 
 
 @pytest.mark.parametrize("lead", [(), (1,), (20,)])

@@ -1,13 +1,13 @@
 """LLVM IR that checks an argument of a kernel, a NumPy array, by functions of CPython and NumPy; see `entry_point`.
 
     real *data(PyObject *x, const Kernel *kernel, const Array *array, int32 flags, int64 *states, int64 *stride)
-    bool overlaps(real *const *pointers, const Kernel *kernel, int64 inputs, int64 states)
+    bool overlaps(real *const *pointers, const Kernel *kernel, int64 number, int64 states)
 
 The first function returns the address of the numbers of an array for one state, or for a batch; null for any other
 object. It sets the number of states of a batch, unless it is known, and the distance from one state to the next,
 [bytes]; zero for one state. NumPy has no function for the number of axes: `PyArray_CheckAxis` replaces axis -1 by that
-number less one, and by zero for an array without axes, which has one entry. The second function returns whether the
-first result of a batch shares memory with an argument.
+number less one, and by zero for an array without axes, which has one entry. The length of the second axis of a batch is
+that of its first item. The second function returns whether an array, by its number, shares memory with one before it.
 """
 
 CODE = """
@@ -54,17 +54,28 @@ one:
 many:
   %more = add i64 %rank, 1
   %has_more = icmp eq i64 %own_rank, %more
-  %has_short_rank = icmp ult i64 %rank, 2
   %all_sizes = mul i64 %own_length, %size
   %has_sizes = icmp eq i64 %own_size, %all_sizes
   %known = load i64, ptr %states
   %is_first = icmp eq i64 %known, -1
   %is_equal = icmp eq i64 %known, %own_length
   %agrees = or i1 %is_first, %is_equal
-  %fits_rank = and i1 %has_more, %has_short_rank
+  %fits_rank = and i1 %has_more, %has_few_axes
   %fits_size = and i1 %has_sizes, %agrees
   %is_many = and i1 %fits_rank, %fits_size
-  br i1 %is_many, label %count, label %no
+  br i1 %is_many, label %many_axes, label %no
+many_axes:
+  %has_two_axes = icmp eq i64 %rank, 2
+  br i1 %has_two_axes, label %first, label %count
+first:
+  %item = call ptr @PySequence_GetItem(ptr %x, i64 0)
+  %has_item = icmp ne ptr %item, null
+  br i1 %has_item, label %first_length, label %error
+first_length:
+  %item_length = call i64 @PyObject_Size(ptr %item)
+  call void @Py_DecRef(ptr %item)
+  %has_item_length = icmp eq i64 %item_length, %length
+  br i1 %has_item_length, label %count, label %no
 count:
   store i64 %own_length, ptr %states
   %word = LOAD %kernel Kernel.word
@@ -92,21 +103,23 @@ no:
   ret ptr null
 }
 
-define internal i1 @overlaps(ptr %pointers, ptr %kernel, i64 %inputs, i64 %states) nounwind {
+define internal i1 @overlaps(ptr %pointers, ptr %kernel, i64 %number, i64 %states) nounwind {
 start:
   %arrays = POINTER %kernel Kernel.arrays
   %word = LOAD %kernel Kernel.word
-  %out = getelementptr i64, ptr %pointers, i64 %inputs
-  %out_array = getelementptr [4 x i64], ptr %arrays, i64 %inputs
-  %begin = load i64, ptr %out, align 8
-  %out_size = LOAD %out_array Array.size
-  %out_bytes = mul i64 %out_size, %word
-  %out_length = mul i64 %out_bytes, %states
-  %end = add i64 %begin, %out_length
+  %is_one = icmp eq i64 %states, -1
+  %rows = select i1 %is_one, i64 1, i64 %states
+  %own = getelementptr i64, ptr %pointers, i64 %number
+  %own_array = getelementptr [4 x i64], ptr %arrays, i64 %number
+  %begin = load i64, ptr %own, align 8
+  %own_size = LOAD %own_array Array.size
+  %own_bytes = mul i64 %own_size, %word
+  %own_length = mul i64 %own_bytes, %rows
+  %end = add i64 %begin, %own_length
   br label %next
 next:
   %k = phi i64 [0, %start], [%k_next, %check]
-  %is_left = icmp slt i64 %k, %inputs
+  %is_left = icmp slt i64 %k, %number
   br i1 %is_left, label %check, label %no
 check:
   %pointer = getelementptr i64, ptr %pointers, i64 %k
@@ -114,7 +127,7 @@ check:
   %first = load i64, ptr %pointer, align 8
   %size = LOAD %array Array.size
   %bytes = mul i64 %size, %word
-  %length = mul i64 %bytes, %states
+  %length = mul i64 %bytes, %rows
   %last = add i64 %first, %length
   %is_before = icmp ule i64 %last, %begin
   %is_after = icmp ule i64 %end, %first
@@ -140,6 +153,7 @@ declare double @PyFloat_AsDouble(ptr)
 declare ptr @PyObject_Type(ptr)
 declare i32 @PyObject_IsInstance(ptr, ptr)
 declare i64 @PyObject_Size(ptr)
+declare ptr @PySequence_GetItem(ptr, i64)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare void @PyErr_Clear()
 declare void @Py_IncRef(ptr)

@@ -3,9 +3,9 @@
     PyObject *legged_entry_point(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 
 The function takes a tenth of the time of a call through ctypes. It handles arguments that are arrays of the kernel's
-element type, C-contiguous and aligned, of the shape for one state with at most two axes, or of at most one axis after
-the axis of a batch that all batched arguments share, or floats for scalars. Results are new, or a single one goes to
-such an array given as `out`. All other calls, large results, and results that are not finite go to the fallback, a
+element type, C-contiguous and aligned, of the shape for one state with at most two axes, or with the axis of a batch,
+which all batched arguments share, before them, or floats for scalars. Results are new, or go to such arrays given as
+`out`. All other calls, large results, and results that are not finite go to the fallback, a
 function in Python with the same arguments. Batches that threads may share go to another function in Python, which gets
 the number of states and the address of the descriptors of all arrays.
 
@@ -50,7 +50,7 @@ lengths of all axes."""
 CPYTHON = (
     *("PyTuple_GetItem", "PyTuple_SetItem", "PyTuple_Size", "PyTuple_New", "PyLong_AsVoidPtr", "PyFloat_AsDouble"),
     *("PyLong_FromSsize_t", "PyLong_FromVoidPtr", "PyLong_AsSsize_t", "PyObject_Type", "PyObject_IsInstance"),
-    *("PyObject_Size", "PyObject_Vectorcall", "PyErr_Clear", "Py_IncRef", "Py_DecRef"),
+    *("PyObject_Size", "PySequence_GetItem", "PyObject_Vectorcall", "PyErr_Clear", "Py_IncRef", "Py_DecRef"),
 )
 """Functions of CPython that the code calls."""
 NUMPY = {
@@ -148,8 +148,7 @@ outputs_of_all:
 named:
   %names_count = call i64 @PyTuple_Size(ptr %names)
   %is_one_name = icmp eq i64 %names_count, 1
-  %is_one = and i1 %is_one_name, %is_bare
-  br i1 %is_one, label %check_name, label %fallback
+  br i1 %is_one_name, label %check_name, label %fallback
 check_name:
   %name = call ptr @PyTuple_GetItem(ptr %names, i64 0)
   %out = POINTER %kernel Kernel.out
@@ -158,8 +157,33 @@ check_name:
 check_out:
   %given_at = getelementptr ptr, ptr %args, i64 %nargs
   %given = load ptr, ptr %given_at, align 8
-  %out_step_at = getelementptr i64, ptr %strides, i64 %inputs
-  %out_data = call ptr @data(ptr %given, ptr %kernel, ptr %first_output, i32 WRITABLE,ptr %states_at, ptr %out_step_at)
+  br i1 %is_bare, label %given_results, label %check_tuple
+check_tuple:
+  %given_type = call ptr @PyObject_Type(ptr %given)
+  %tuple_type = call ptr @PyObject_Type(ptr %self)
+  call void @Py_DecRef(ptr %given_type)
+  call void @Py_DecRef(ptr %tuple_type)
+  %is_tuple = icmp eq ptr %given_type, %tuple_type
+  br i1 %is_tuple, label %count_tuple, label %fallback
+count_tuple:
+  %given_count = call i64 @PyTuple_Size(ptr %given)
+  %has_given = icmp eq i64 %given_count, %outputs
+  br i1 %has_given, label %given_results, label %fallback
+given_results:
+  %g = phi i64 [0, %check_out], [0, %count_tuple], [%g_next, %use_out]
+  %is_given = icmp slt i64 %g, %outputs
+  br i1 %is_given, label %take_out, label %run_out
+take_out:
+  br i1 %is_bare, label %read_out, label %unpack_out
+unpack_out:
+  %unpacked = call ptr @PyTuple_GetItem(ptr %given, i64 %g)
+  br label %read_out
+read_out:
+  %taken = phi ptr [%given, %take_out], [%unpacked, %unpack_out]
+  %out_array = getelementptr [4 x i64], ptr %first_output, i64 %g
+  %out_number = add i64 %inputs, %g
+  %out_step_at = getelementptr i64, ptr %strides, i64 %out_number
+  %out_data = call ptr @data(ptr %taken, ptr %kernel, ptr %out_array, i32 WRITABLE, ptr %states_at, ptr %out_step_at)
   %out_states = load i64, ptr %states_at
   %out_fits = icmp ne ptr %out_data, null
   br i1 %out_fits, label %compare_out, label %fallback
@@ -169,14 +193,18 @@ compare_out:
   %is_alike = icmp eq i1 %out_is_many, %is_batch
   %has_states = icmp eq i64 %out_states, %states
   %is_whole = and i1 %is_alike, %has_states
-  br i1 %is_whole, label %use_out, label %fallback
-use_out:
-  %out_at = getelementptr ptr, ptr %pointers, i64 %inputs
-  store ptr %out_data, ptr %out_at, align 8
-  br i1 %is_batch, label %check_overlap, label %run_out
+  br i1 %is_whole, label %check_overlap, label %fallback
 check_overlap:
-  %is_shared = call i1 @overlaps(ptr %pointers, ptr %kernel, i64 %inputs, i64 %states)
-  br i1 %is_shared, label %fallback, label %run_out
+  %out_at = getelementptr ptr, ptr %pointers, i64 %out_number
+  store ptr %out_data, ptr %out_at, align 8
+  %is_one_result = select i1 %is_batch, i1 false, i1 %is_bare
+  br i1 %is_one_result, label %use_out, label %compare_memory
+compare_memory:
+  %is_shared = call i1 @overlaps(ptr %pointers, ptr %kernel, i64 %out_number, i64 %states)
+  br i1 %is_shared, label %fallback, label %use_out
+use_out:
+  %g_next = add i64 %g, 1
+  br label %given_results
 run_out:
   %out_bad = call i64 @run(ptr %kernel, ptr %pointers, ptr %strides, i64 %states)
   switch i64 %out_bad, label %fallback [i64 0, label %return_out i64 -1, label %fail]
