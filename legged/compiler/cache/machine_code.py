@@ -102,9 +102,9 @@ def load(
             modules: dict[_Key, Callable[[], str]] = {(write.__name__, processor): write for write in shared}
             modules |= {**loops, key: lambda: program(graph), **longest}
             if staged.is_possible():
-                code = _in_stages(graph, modules, target)
+                code = _in_stages(graph, key, modules, target)
             else:
-                code = _bound(graph, target, _object_files(modules, target))
+                code = _bound(graph, key, _object_files(modules, target), target)
             _loaded[key] = code
         _recent[key] = code
         _recent.move_to_end(key)
@@ -113,38 +113,42 @@ def load(
     return code
 
 
-def _bound(graph: Graph, target: llvm.Target, objects: Sequence[bytes]) -> llvm.LoadedCode:
-    """Return the loaded code of a graph, given the object files of its modules."""
-    code = llvm.LoadedCode(*objects)
+def _bound(graph: Graph, key: _Key, objects: Mapping[_Key, bytes], target: llvm.Target) -> llvm.LoadedCode:
+    """Return the loaded code of a graph, given the object files of its modules; that of `key` calls the others."""
+    code = llvm.LoadedCode(objects[key], *(content for other, content in objects.items() if other != key))
     tables.bind(code, graph, target.element)
     return code
 
 
-def _in_stages(graph: Graph, modules: Mapping[_Key, Callable[[], str]], target: llvm.Target) -> llvm.LoadedCode:
+def _in_stages(
+    graph: Graph, key: _Key, modules: Mapping[_Key, Callable[[], str]], target: llvm.Target
+) -> llvm.LoadedCode:
     """Return the loaded code of a graph, which is replaced when another process has optimized it, if a module is long.
 
     Args:
-        graph: What it computes. modules: As for `_object_files`. target: The processor and the type of the numbers.
+        graph: What it computes. key: The key of the module that calls the others. modules: As for `_object_files`.
+        target: The processor and the type of the numbers.
     """
-    unoptimized, files = dict[str, str](), [disk.file_name(disk.CODE, *key) for key in modules]
-    code = _bound(graph, target, _object_files(modules, target, unoptimized))
+    unoptimized = dict[str, str]()
+    code = _bound(graph, key, _object_files(modules, target, unoptimized), target)
     if not unoptimized:
         return code
-    key = (selection.replaceable_module.__name__, llvm.target_description(target))
-    entry = llvm.LoadedCode(*_object_files({key: selection.replaceable_module}, target))
+    jumps = (selection.replaceable_module.__name__, llvm.target_description(target))
+    entry = llvm.LoadedCode(*_object_files({jumps: selection.replaceable_module}, target).values())
     entry.redirect(code, _VARIABLES)
     reference = ref(entry)
 
     def replace() -> None:
-        objects = [content for file in files if (content := disk.read(file)) is not None]
+        read = {module: disk.read(disk.file_name(disk.CODE, *module)) for module in modules}
+        objects = {module: content for module, content in read.items() if content is not None}
         entry = reference()
-        if entry is not None and len(objects) == len(files):
-            entry.redirect(_bound(graph, target, objects), _VARIABLES)
+        if entry is not None and len(objects) == len(read):
+            entry.redirect(_bound(graph, key, objects, target), _VARIABLES)
 
     try:
         staged.optimize(unoptimized, target, replace)
     except OSError:  # no other process can be started
-        return _bound(graph, target, _object_files(modules, target))
+        return _bound(graph, key, _object_files(modules, target), target)
     return entry
 
 
@@ -158,14 +162,14 @@ def load_module(key: Sequence[str], program: Callable[[], str], target: llvm.Tar
     """
     with _lock:  # threads that use it for the first time get the same code
         if tuple(key) not in _modules:
-            _modules[tuple(key)] = llvm.LoadedCode(*_object_files({tuple(key): program}, target))
+            _modules[tuple(key)] = llvm.LoadedCode(*_object_files({tuple(key): program}, target).values())
         return _modules[tuple(key)]
 
 
 def _object_files(
     modules: Mapping[_Key, Callable[[], str]], target: llvm.Target, unoptimized: dict[str, str] | None = None
-) -> list[bytes]:
-    """Return the object files of modules: from the cache folder, or else compiled and stored there.
+) -> dict[_Key, bytes]:
+    """Return the object files of modules by their keys: from the cache folder, or else compiled and stored there.
 
     All modules but the last are compiled by another thread, while this one writes the next ones and compiles the last,
     if a processor is free.
@@ -189,10 +193,10 @@ def _object_files(
                 else:
                     background.compile(k, ir, level)
     contents |= background.result()
-    objects = [contents[k] or b"" for k in range(len(files))]
-    for k in missing:
-        if files[k] not in (unoptimized or ()):
-            disk.write(files[k], objects[k])
+    objects = {key: contents[k] or b"" for k, key in enumerate(modules)}
+    for k, key in enumerate(modules):
+        if k in missing and files[k] not in (unoptimized or ()):
+            disk.write(files[k], objects[key])
     return objects
 
 

@@ -350,7 +350,11 @@ def _emit_function() -> Any:
 
 
 class LoadedCode:
-    """Machine code in memory, from object files that may call each other.
+    """Machine code in memory, from object files, each of which may call functions of those after it.
+
+    A file may lie at any distance from the others, while a call of a function that the linker knows already has a
+    distance of four bytes: LLVM aborts the process where it is longer. A call of a function that is loaded later goes
+    through a stub, as one of a function outside of all files does.
 
     Attributes:
         dependency: Other machine code that this code calls; the reference keeps it loaded.
