@@ -35,10 +35,8 @@ _STIFFNESS, _DAMPING = 2.0, 0.1  # [m g h / rad], and [sqrt(h / g)] times the st
 _STABLE = 0.3  # [inertia of the joint / period of the law], largest damping, so that light joints do not chatter
 _TILT = 1.0  # [rad], inclination of the base beyond which the robot has fallen
 _UPRIGHT = 0.6  # [rad], inclination below which it can stand up
-_LOW, _STANDS = (
-    0.4,
-    0.75,
-)  # [base height], height of the base over the lowest foot: of a fall, and of a robot that stands
+_LOW, _STANDS = 0.4, 0.75
+"""Heights of the base over the lowest foot, relative to the standing posture: of a fall, and of a robot that stands."""
 _SIDE = 0.3  # least vertical component of a horizontal axis of a base that lies on its side
 _EDGE = 0.5  # largest vertical component of the axis of a base on its edge, from which the lower feet push on at once
 _PUSHES_UP, _PUSHES_OUT = 1.0, -0.4  # [leg length], place beyond its back to which a lying robot moves its feet
