@@ -116,8 +116,7 @@ def target_named(name: str) -> Target:
     if family != processor_family():
         raise TargetError(f"target {name!r} needs {_FAMILIES[family]}; this is {llvm.get_process_triple()}")
     features = llvm.get_host_cpu_features()
-    missing = [feature for feature in needed if not features.get(feature)]
-    if missing:
+    if missing := [feature for feature in needed if not features.get(feature)]:
         raise TargetError(f"target {name!r} needs the features {', '.join(missing)}, which this processor lacks")
     return target
 
@@ -185,9 +184,9 @@ def vector_width() -> int:
 
 
 _LINK_SPACE = "@legged_link_space = private global i64 0, align 4096"
-"""A variable of each module with the small code model. For its alignment the memory manager of llvmlite reserves a page
-more than the variables need, which the linker fills with the addresses of functions outside of the module. Its own
-estimate of the memory omits them where a call goes through a stub, and the process is aborted."""
+"""A variable of each module with the small code model. Its alignment makes llvmlite reserve a page more than variables
+need, which the linker fills with the addresses of functions outside of the module. llvmlite's own estimate omits them
+where a call goes through a stub, and the process is aborted."""
 
 
 def has_small_code_model(triple: str) -> bool:
@@ -204,8 +203,7 @@ def _machine(target: Target, triple: str = "", level: int = _OPTIMIZATION_LEVEL)
     """Return a new target machine; an execution engine takes ownership of the one it receives."""
     _initialize()
     triple = triple or llvm.get_process_triple()
-    llvm_target = llvm.Target.from_triple(triple)
-    is_small = has_small_code_model(triple)
+    llvm_target, is_small = llvm.Target.from_triple(triple), has_small_code_model(triple)
     return llvm_target.create_target_machine(
         cpu=target.cpu,
         features=target.features,
@@ -262,8 +260,7 @@ def machine_code(ir: str, level: int = _OPTIMIZATION_LEVEL) -> bytes:
     """
     machine, triple = _machine(current_target(), level=level), llvm.get_process_triple()
     module = _parsed(f"{ir}\n{_LINK_SPACE}" if has_small_code_model(triple) else ir)
-    module.triple = triple
-    module.data_layout = str(machine.target_data)
+    module.triple, module.data_layout = triple, str(machine.target_data)
     return _object_file(machine, module)
 
 
@@ -352,9 +349,8 @@ def _emit_function() -> Any:
 class LoadedCode:
     """Machine code in memory, from object files, each of which may call functions of those after it.
 
-    A file may lie at any distance from the others, while a call of a function that the linker knows already has a
-    distance of four bytes: LLVM aborts the process where it is longer. A call of a function that is loaded later goes
-    through a stub, as one of a function outside of all files does.
+    The memory of the files may be far apart. Calls of a file after it go through stubs, those of one before it do not:
+    LLVM would abort the process if they were longer than 2 GB.
 
     Attributes:
         dependency: Other machine code that this code calls; the reference keeps it loaded.
@@ -369,8 +365,8 @@ class LoadedCode:
         machine = _machine(default_target())
         one_block = True if has_small_code_model(llvm.get_process_triple()) else None  # None: llvmlite's default
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine, one_block)
-        for object_file in object_files:
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_file))
+        for file in object_files:
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(file))
         self._engine.finalize_object()
         self._targets: list[LoadedCode] = []
 

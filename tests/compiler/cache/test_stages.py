@@ -255,7 +255,7 @@ def test_the_longest_loop_is_written_after_the_program(folder, monkeypatch):
 
     orders = []
 
-    def noted(graph, modules, target):
+    def noted(graph, key, modules, target):
         orders.append([*modules])
         return llvm.LoadedCode()
 
