@@ -19,12 +19,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.arguments import array, number
+from legged.arguments import array, number, unit_norm_error
 from legged.checked import checked
 from legged.dynamics.frames import Frame, frame_pose, frame_twist
 from legged.dynamics.kinematics import center_of_mass as center_of_mass_of
 from legged.dynamics.kinematics import momentum
-from legged.errors import ArgumentError, NotFiniteError
+from legged.errors import ArgumentError, DefinitionError, NotFiniteError, ShapeError
+from legged.robot.base import FloatingBase
 from legged.robot.configuration import difference
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_log
@@ -62,11 +63,7 @@ class Term:
     """
 
     def __init__(self, function: Function, parameters: Mapping[str, Any]):
-        """Separate constants from numeric parameters.
-
-        Args:
-            function: The function. parameters: By name, any unit.
-        """
+        """Separate the constants of a function from its numeric parameters, which are given by name in any unit."""
         if not callable(function):
             raise ArgumentError(f"the function of a term must be callable, got {function!r}")
         self.function = function
@@ -79,12 +76,13 @@ class Term:
             try:
                 numbers = np.array(value, dtype=float)  # a copy: later changes of the array are not those of the term
             except (TypeError, ValueError):
-                raise ArgumentError(
-                    f"parameter {name!r} of {self.name} must be numbers, a text or a frame, got {value!r}"
-                ) from None
+                words = f"must be numbers, a text or a frame, got {value!r}"
+                raise ArgumentError(f"parameter {name!r} of {self.name} {words}") from None
             if not np.isfinite(numbers).all():
                 raise NotFiniteError(f"parameter {name!r} of {self.name} must be finite, got {value}")
             self.parameters[name] = numbers
+        if getattr(function, "__module__", "") == __name__:
+            _check_parameters(self.name, self.parameters)
 
     @property
     def name(self) -> str:
@@ -99,6 +97,27 @@ class Term:
         return self.function, tuple(self.constants.items()), shapes, type(self), self.form
 
     form: str = ""
+
+
+_SHAPES = {"position": (3,), "twist": (6,), "rotation": (3, 3), "quaternion": (4,)}  # of parameters of the terms below
+
+
+def _check_parameters(term: str, parameters: Mapping[str, Array]) -> None:
+    """Raise an error if a parameter of a term of this module has a wrong shape, or a value that it cannot have."""
+    for name, value in parameters.items():
+        array(f"{name} of {term}", value, _SHAPES.get(name))
+        if name == "rotation" and not np.allclose(np.linalg.det(value) * value @ value.T, np.eye(3), 0.0, 1e-6):
+            raise ArgumentError(f"rotation of {term} must be a rotation matrix, got {value.tolist()}")
+        if name == "quaternion" and (error := unit_norm_error(f"quaternion of {term}", value.tolist())) is not None:
+            raise error
+        if name in ("effort", "speed") and not (value > 0.0).all():
+            raise ArgumentError(f"{name} of {term} must be more than 0, got {value}")
+
+
+def _check_entries(count: int, **values: Any) -> None:
+    for name, value in values.items():
+        if np.shape(value) not in ((), (count,)):
+            raise ShapeError(f"{name} must be a number or ({count},), an entry for each joint, got {np.shape(value)}")
 
 
 @checked
@@ -204,7 +223,7 @@ def base_position(robot: Robot, at: Point, position: Array) -> Array:
     Args:
         robot: The robot. at: The node. position: Target, (3,), [m], world axes.
     """
-    return at.q[4:7] - position
+    return _pose(robot, at)[4:] - position
 
 
 def frame_translation(robot: Robot, at: Point, frame: Any, position: Array) -> Array:
@@ -234,10 +253,15 @@ def base_rotation(robot: Robot, at: Point, quaternion: Array) -> Array:
     Args:
         robot: The robot. at: The node. quaternion: Target, a unit quaternion, (4,), w first.
     """
-    a, b = quaternion, at.q[:4]
-    w = a @ b
+    a, b = quaternion, _pose(robot, at)[:4]
     xyz = a[0] * b[1:] - b[0] * a[1:] - cross(a[1:], b[1:])
-    return quaternion_log(np.concatenate([np.array([w]), xyz]))
+    return quaternion_log(np.concatenate([np.array([a @ b]), xyz]))
+
+
+def _pose(robot: Robot, at: Point) -> Array:
+    if not isinstance(robot.base, FloatingBase):
+        raise DefinitionError(f"robot {robot.name!r} has no floating base: compare a link by a term of frames")
+    return at.q[:7]
 
 
 def frame_placement(robot: Robot, at: Point, frame: Any, rotation: Array, position: Array) -> Array:
@@ -289,10 +313,8 @@ def friction_cone(robot: Robot, at: Point, contact: str, friction: Any) -> Array
         robot: The robot. at: The node. contact: Name of the contact. friction: mu. The pyramid
             contains the cone of coefficient mu; for a pyramid inside of the cone, pass the coefficient over sqrt(2).
     """
-    f = at.forces[contact][-3:]
-    return np.array(
-        [friction * f[2] + f[0], friction * f[2] - f[0], friction * f[2] + f[1], friction * f[2] - f[1], f[2]]
-    )
+    x, y, z = at.forces[contact][-3:]
+    return np.array([friction * z + x, friction * z - x, friction * z + y, friction * z - y, z])
 
 
 def center_of_pressure(robot: Robot, at: Point, contact: str, half_length: Any, half_width: Any) -> Array:
@@ -304,11 +326,11 @@ def center_of_pressure(robot: Robot, at: Point, contact: str, half_length: Any, 
         half_length, half_width: Half of the extent in x and y of the frame, [m].
     """
     w = at.forces[contact]
+    if len(w) != 6:
+        raise ShapeError(f"contact {contact!r} is a point, which has no center of pressure: give it surface=True")
     R = frame_pose(robot, at.q, contact).rotation
-    n, f = R.T @ w[:3], R.T @ w[3:]
-    return np.array(
-        [half_length * f[2] + n[1], half_length * f[2] - n[1], half_width * f[2] + n[0], half_width * f[2] - n[0]]
-    )
+    n, (_, _, f) = R.T @ w[:3], R.T @ w[3:]
+    return np.array([half_length * f + n[1], half_length * f - n[1], half_width * f + n[0], half_width * f - n[0]])
 
 
 def joint_limits(robot: Robot, at: Point, lower: Array, upper: Array) -> Array:
@@ -319,6 +341,7 @@ def joint_limits(robot: Robot, at: Point, lower: Array, upper: Array) -> Array:
         lower, upper: Limits of the entries of q after the base, (nj,), [rad] or [m], joint axes.
     """
     joints = at.q[robot.base.nq :]
+    _check_entries(len(joints), lower=lower, upper=upper)
     return np.concatenate([joints - lower, upper - joints])
 
 
@@ -328,6 +351,7 @@ def velocity_limits(robot: Robot, at: Point, limit: Array) -> Array:
     Args:
         robot: The robot. at: The node. limit: A number or (nj,), [rad/s] or [m/s], joint axes.
     """
+    _check_entries(robot.nj, limit=limit)
     rates = at.v[robot.base.nv :]
     return np.concatenate([limit + rates, limit - rates])
 
@@ -352,6 +376,7 @@ def motor_limits(robot: Robot, at: Point, effort: Array, speed: Array) -> Array:
         robot: The robot. at: The node. effort: Largest force at rest, (nj,), [N m] or [N], joint axes.
         speed: No-load speed, (nj,), [rad/s] or [m/s], joint axes.
     """
+    _check_entries(robot.nj, effort=effort, speed=speed, controls=at.u)
     share = at.v[robot.base.nv :] / speed
     return np.concatenate([effort * (1.0 - share) - at.u, effort * (1.0 + share) + at.u])
 

@@ -95,7 +95,6 @@ class FieldRule(NamedTuple):
 
 
 _TEXT, _TIMES = FieldRule(TEXT), FieldRule(REAL, ("T",))
-_UNKNOWN = FieldRule(REAL_OR_NAN, ("T",))
 FIELDS: dict[str, FieldRule] = {
     **dict.fromkeys(("robot", "backend", "integrator", "ended"), _TEXT),
     "times": _TIMES,

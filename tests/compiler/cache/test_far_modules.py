@@ -31,8 +31,8 @@ add, files = ExecutionEngine.add_object_file, {}
 def add_far(engine, file):
     files[engine] = files.get(engine, 0) + 1
     if files[engine] > 1:  # fill all gaps near the file before
-        far = reserve(FAR)
-        while reserve(4 * PAGE) > far:
+        is_above = reserve(PAGE) > (far := reserve(FAR))
+        while (reserve(4 * PAGE) > far) == is_above:
             pass
     add(engine, file)
 
