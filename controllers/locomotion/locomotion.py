@@ -15,13 +15,13 @@ from controllers.locomotion.fitting import (
     MOVES,
     QUICK,
     fitted_parts,
-    has_slow_legs,
     highest_swing,
     least_duty,
     standing_parts,
 )
 from controllers.locomotion.gait.choice import AUTOMATIC, SPEEDS, GaitChoice
 from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
+from controllers.locomotion.gait.posture import has_slow_legs
 from controllers.locomotion.gait.schedule import GAITS, ContactSchedule, contact_schedule
 from controllers.locomotion.motion import tangent_axes
 from controllers.locomotion.motion_plan import MotionPlanner
@@ -165,7 +165,7 @@ class Locomotion:
         schedules = []
         for begin, gait in sorted(gaits.items()):
             schedule = contact_schedule(gait, stances, planner.time_unit) if isinstance(gait, str) else gait
-            if isinstance(gait, str) and any(steps.narrow):
+            if isinstance(gait, str) and (any(steps.narrow) or planner.inclined.has_weak_waist):
                 schedule = replace(schedule, period=QUICK * schedule.period)
             if gait == "walk" and len(stances) == 2 and has_slow_legs(robot, home):
                 schedule = replace(schedule, duty=LEAST_DUTY_ON_TWO)  # swings take longer
