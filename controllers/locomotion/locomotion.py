@@ -132,7 +132,7 @@ class Locomotion:
             standing_parts(robot) if self.home is None else fitted_parts(robot, self.home)
         )
         _check_command(robot, self.command, possible, planner.height)
-        _warn_of_speed(robot, self.command, fastest)
+        _warn_of_speed(robot, self.command, fastest, len(home.legs) == 2)
         _warn_of_reach(robot, home, self.command, steps.stances)
         gaits = self._gaits(robot, home, planner, steps)
         return StartedLocomotion(
@@ -193,12 +193,12 @@ def _checked_hands(robot: Robot, home: Home, hands: Sequence[PathTask]) -> tuple
     return tuple(hands)
 
 
-def _warn_of_speed(robot: Robot, command: Any, fastest: Array) -> None:
+def _warn_of_speed(robot: Robot, command: Any, fastest: Array, on_two: bool) -> None:
     """Warn of a constant command that is faster than the robot can follow, see `_fastest`."""
     if not (isinstance(command, Command) and command.is_constant):
         return
     wanted = command(0.0)[:3]
-    vx, vy, rate = slowed(wanted, fastest)
+    vx, vy, rate = slowed(wanted, fastest, on_two)
     if np.abs([vx, vy, rate] - wanted).max() > 1e-9:
         warnings.warn(
             f"robot {robot.name!r} cannot follow the command vx={command.vx:g}, vy={command.vy:g}, "

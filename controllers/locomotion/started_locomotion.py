@@ -27,6 +27,7 @@ from controllers.locomotion.velocity_command import (
     JUMP,
     Command,
     acceleration_on_two,
+    bound_notice,
     command_within_reach,
     limited_command,
     read_command,
@@ -282,7 +283,7 @@ class StartedLocomotion:
             command = memory.constant_command
         else:
             command = read_command(own(t))
-        return join(slowed(self.possible @ command[:3], self.fastest), command[3:])
+        return join(slowed(self.possible @ command[:3], self.fastest, len(self.planner.feet) == 2), command[3:])
 
     def notice(self, t: float, memory: Array) -> str:
         """Return the notice that the robot cannot follow its command, "" if it can; see `Controller`.
@@ -291,7 +292,11 @@ class StartedLocomotion:
             t: Time, [s]. memory: (m,), mixed units, such as the last row of `Run.memory`.
         """
         parts = self.memory(memory)
-        return speed_notice(self.robot.name, t, parts, self._wanted(t, parts))
+        wanted, on_two = self._wanted(t, parts), len(self.planner.feet) == 2
+        text = speed_notice(self.robot.name, t, parts, wanted)
+        if text or (isinstance(self.commands, Command) and self.commands.is_constant):  # `start` warns of a constant
+            return text
+        return bound_notice(self.robot.name, t, self.possible @ wanted, parts.command[:3], self.fastest, on_two)
 
     def _limited(
         self, wanted: Array, memory: LocomotionMemory, before: GaitState, feet: Array, body: BodyState

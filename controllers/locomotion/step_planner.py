@@ -120,7 +120,8 @@ class StepPlanner:
         """Return the slope of the ground ahead, dimensionless, positive uphill.
 
         Args:
-            slope: As in `plane`, (2,), dimensionless. forward: Unit vector of the heading, (2,), world axes.
+            slope: As in `plane`, (2,), dimensionless.
+            forward: Unit vector of the heading, (2,), dimensionless, world axes.
         """
         return (slope @ forward) / (_TILT if self.sees_on_two else 1.0)
 

@@ -61,7 +61,7 @@ def _over_held_places(robot: Robot, hip_height: float) -> Home:
 
 @lru_cache(maxsize=8)
 def held_torques(robot: Robot, home: Home) -> tuple[Array, float]:
-    """Return `standing_torques` on the default friction coefficient, which the choice of a posture and its check use.
+    """Return `standing_torques`, (nj,), [N m] or [N], and their ratio, which the choice of a posture and its check use.
 
     Args:
         robot: The robot. home: Its standing posture.
