@@ -21,8 +21,9 @@ _HIGHER_HIPS = 0.86, 0.9, 0.92, 0.94
 hold the robot on one leg."""
 BENDS = 0.18
 """Least distance of the ankle, the third pitch joint, of a standing leg of two from the end of its range, [rad]."""
-_HOLDS = 0.45
-"""Largest share of a joint's torque that standing on two legs takes; standing on one of them takes about the double."""
+_HOLDS, _ALIKE = 0.35, 1.05
+"""Largest share of a joint's torque that standing on two legs takes, since a walk on one of them takes about the double
+and more; and ratio of shares below which a higher posture is no better."""
 _SLOW = 3.0
 """Largest speed of a pitch joint, [sqrt(g / h)] with the length h of the leg, below which it is slow."""
 _AHEAD = 1e-3
@@ -42,7 +43,11 @@ def standing_posture(robot: Robot) -> Home:
     lowest, length = _SLOW_HIPS if has_slow_legs(robot, home) else _BIPED_HIPS, min(leg.length for leg in home.legs)
     postures = [_over_held_places(robot, share * length) for share in (lowest, *_HIGHER_HIPS) if share >= lowest]
     bent = [posture for posture in postures if _ankle_margin(robot, posture) > BENDS] or postures[:1]
-    return next((posture for posture in bent if held_torques(robot, posture)[1] <= _HOLDS), bent[0])
+    if len(bent) == 1 or held_torques(robot, bent[0])[1] <= _HOLDS:
+        return bent[0]
+    shares = [held_torques(robot, posture)[1] for posture in bent]
+    most = max(_HOLDS, _ALIKE * min(shares))
+    return next(posture for posture, share in zip(bent, shares, strict=True) if share <= most)
 
 
 def _over_held_places(robot: Robot, hip_height: float) -> Home:
