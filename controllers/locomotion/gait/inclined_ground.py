@@ -176,5 +176,5 @@ def _held_inclinations(robot: Robot, home: Home) -> tuple[float, float]:
     for share, rate in zip(level[weak], forward[weak], strict=True):
         if abs(rate) * _STEEPEST > _LOAD:
             ends = sorted(((-_LOAD - share) / rate, (_LOAD - share) / rate))
-            least, most = max(least, ends[0]), min(most, ends[1])
+            least, most = max(least, float(ends[0])), min(most, float(ends[1]))
     return (least, most) if least <= most else (0.5 * (least + most), 0.5 * (least + most))

@@ -23,7 +23,7 @@ BENDS = 0.18
 """Least distance of the ankle, the third pitch joint, of a standing leg of two from the end of its range, [rad]."""
 _HOLDS, _ALIKE = 0.35, 1.05
 """Largest share of a joint's torque that standing on two legs takes, since a walk on one of them takes about the double
-and more; and ratio of shares below which a higher posture is no better."""
+and more: otherwise hips are as high as the joints need it; and ratio of shares that count as equal."""
 _SLOW = 3.0
 """Largest speed of a pitch joint, [sqrt(g / h)] with the length h of the leg, below which it is slow."""
 _AHEAD = 1e-3
@@ -46,8 +46,7 @@ def standing_posture(robot: Robot) -> Home:
     if len(bent) == 1 or held_torques(robot, bent[0])[1] <= _HOLDS:
         return bent[0]
     shares = [held_torques(robot, posture)[1] for posture in bent]
-    most = max(_HOLDS, _ALIKE * min(shares))
-    return next(posture for posture, share in zip(bent, shares, strict=True) if share <= most)
+    return next(posture for posture, share in zip(bent, shares, strict=True) if share <= _ALIKE * min(shares))
 
 
 def _over_held_places(robot: Robot, hip_height: float) -> Home:
