@@ -12,6 +12,7 @@ from controllers import Command, Locomotion
 from controllers.locomotion.fitting import fitted_parts, standing_parts
 from controllers.locomotion.gait.inclined_ground import InclinedWalk, inclined_walk
 from controllers.locomotion.gait.posture import held_torques, standing_posture
+from controllers.locomotion.gait.schedule import GaitState
 from legged.algorithms.legs.standing import home_of, standing_torques
 from legged.errors import DefinitionError, SimulationWarning
 from legged.ground import HeightMap, Slope
@@ -107,9 +108,12 @@ def test_a_law_follows_a_command_with_a_shorter_period_and_an_upright_trunk_uphi
     assert pitched - command == pytest.approx([0, 0, 0, 0, share * 0.5 * np.tan(0.15), 0, 0])
     assert started.feet_plan.inclined_command(command, memory, forward) is command  # soles balance the biped
     q, v = law.initial_state(robot)
-    shorter = few.evaluated(0.0, q, v, np.zeros((len(robot.links), 6)), memory._replace(constant_command=command))
-    usual = started.evaluated(0.0, q, v, np.zeros((len(robot.links), 6)), memory._replace(constant_command=command))
+    at_speed = memory._replace(constant_command=command, command=command)
+    zero = np.zeros((len(robot.links), 6))
+    shorter, usual = (x.evaluated(0.0, q, v, zero, at_speed) for x in (few, started))
     assert shorter.command[4] > 0.0 and usual.command[4] == 0.0
+    periods = [GaitState.of(x.gait).period for x in (shorter, usual)]  # a robot at rest takes it at once
+    assert periods[0] / periods[1] == pytest.approx(1.0 - 0.32 * share, rel=1e-3)
 
 
 @needs_files
