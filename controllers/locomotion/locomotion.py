@@ -68,7 +68,7 @@ class Locomotion:
             0.15 h more on ground at heights that it did not expect.
         home: Standing posture, by default that of `home_of`; of robots with two legs with hips at 0.82 of their length,
             so that legs reach to the side and to the front, or higher where an ankle would be nearer than 0.18 rad to
-            the end of its range.
+            the end of its range or joints would hardly hold the robot on one leg, over what weak ankles hold.
         hands: Paths of points or poses of links beside the legs, such as `controllers.PoseTask` of a hand. The base
             follows its own motion first. Joints outside the legs that no hand needs hold the standing posture.
     """
