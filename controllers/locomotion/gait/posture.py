@@ -41,10 +41,17 @@ def standing_posture(robot: Robot) -> Home:
     if len(home.legs) > 2:
         return home
     lowest, length = _SLOW_HIPS if has_slow_legs(robot, home) else _BIPED_HIPS, min(leg.length for leg in home.legs)
-    postures = [_over_held_places(robot, share * length) for share in (lowest, *_HIGHER_HIPS) if share >= lowest]
-    bent = [posture for posture in postures if _ankle_margin(robot, posture) > BENDS] or postures[:1]
-    if len(bent) == 1 or held_torques(robot, bent[0])[1] <= _HOLDS:
-        return bent[0]
+    postures = (_over_held_places(robot, share * length) for share in (lowest, *_HIGHER_HIPS) if share >= lowest)
+    first, bent = None, []
+    for posture in postures:
+        first = first or posture
+        if _ankle_margin(robot, posture) > BENDS:
+            if not bent and held_torques(robot, posture)[1] <= _HOLDS:
+                return posture
+            bent.append(posture)
+    if not bent:
+        assert first is not None
+        return first
     shares = [held_torques(robot, posture)[1] for posture in bent]
     return next(posture for posture, share in zip(bent, shares, strict=True) if share <= _ALIKE * min(shares))
 
