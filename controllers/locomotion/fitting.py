@@ -9,6 +9,8 @@ import numpy as np
 
 from controllers.locomotion.gait.feet import MOVES, feet_of, sole_extents
 from controllers.locomotion.gait.footsteps import CADENCE, WIDTH, FootstepLaw
+from controllers.locomotion.gait.inclined_ground import inclined_walk
+from controllers.locomotion.gait.posture import check_torques, held_torques, standing_posture
 from controllers.locomotion.gait.schedule import GAITS, foot_rows
 from controllers.locomotion.gait.swing import POINT, SOLE
 from controllers.locomotion.motion import Foot
@@ -16,23 +18,11 @@ from controllers.locomotion.motion_plan import MotionPlanner
 from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.torques.whole_body import JointLimits
 from legged.algorithms.legs.leg_chains import joint_axes
-from legged.algorithms.legs.standing import Home, home_of, standing_torques
+from legged.algorithms.legs.standing import Home
 from legged.dynamics.kinematics import center_of_mass, link_poses, momentum
-from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
-_BIPED_HIPS, _SLOW_HIPS = 0.82, 0.87
-"""Heights of the hips of standing robots with two legs, and with two legs with slow joints, relative to their length. A
-leg that is almost straight moves its foot with slower joints; fast ones reach further from lower hips."""
-_HIGHER_HIPS = 0.86, 0.9, 0.92, 0.94
-"""Heights at which they stand if an ankle would be nearer than `_BENDS` to the end of its range."""
-_BENDS = 0.18
-"""Least distance of the ankle, the third pitch joint, of a standing leg of two from the end of its range, [rad]."""
-_SLOW = 3.0
-"""Largest speed of a pitch joint, [sqrt(g / h)] with the length h of the leg, below which it is slow."""
-_UPRIGHT_HIPS = 0.94
-"""Largest height of the hips on ground that rises ahead, where the ankle bends by the slope more, of their length."""
 _BEND = 0.2
 """Least bend of a knee, [rad], at which the leg has 0.995 of its length."""
 _ACCELERATION = 60.0
@@ -79,13 +69,13 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     Raises:
         DefinitionError: The torques of the joints cannot hold the posture.
     """
-    _check_torques(robot, home)
+    check_torques(robot, home)
     gravity = float(np.linalg.norm(robot.gravity))
     q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
     mass = center_of_mass(robot, q)
     height = float(mass[2])
     feet, places = feet_of(robot, home, q)
-    stances = places[:, :2] - mass[:2] + np.mean([foot.outline.mean(axis=0) for foot in feet], axis=0)[:2]
+    stances = _stances(places, feet, mass)
     narrow = narrow_directions(robot, home, feet, height)
     if narrow[1]:
         stances[:, 1] = np.clip(stances[:, 1], -_BESIDE * height, _BESIDE * height)
@@ -98,12 +88,29 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     )
     inertia, legs = _inertia(robot, q), _leg_inertias(robot, q, feet)
     limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
-    rises = _rises_uphill(robot, home, q)
+    inclined = inclined_walk(robot, home, q, any(narrow))
     closely = any(narrow) or any(len(foot.turns) < 3 for foot in feet)
     planner = MotionPlanner(
-        robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits, rises, closely
+        robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits, inclined, closely
     )
     return home, planner, steps, possible, _fastest(robot, q, feet, places, height, limits.speed)
+
+
+def _stances(places: Array, feet: tuple[Foot, ...], mass: Array) -> Array:
+    """Return the places of the feet under the body, (n, 2), [m], heading axes, with the body in their middle.
+
+    A standing robot is over the middle of its soles, or over that of the places that carry it. A posture that balances
+    it over neither, since its joints cannot, keeps its distance.
+
+    Args:
+        places: Middle of the places that carry the robot on each foot, (n, 3), [m], base axes. feet: The feet.
+        mass: Center of mass, (3,), [m], base axes.
+    """
+    stances = places[:, :2] - mass[:2]
+    to_soles = np.mean([foot.outline.mean(axis=0) for foot in feet], axis=0)[:2]
+    over_places = stances.mean(axis=0)
+    is_over_soles = np.linalg.norm(over_places + to_soles) <= np.linalg.norm(over_places)
+    return stances + to_soles if is_over_soles else stances
 
 
 @lru_cache(maxsize=4)
@@ -116,23 +123,7 @@ def least_duty(robot: Robot, home: Home) -> float:
     Args:
         robot: The robot. home: Its standing posture.
     """
-    return max(_LEAST_DUTY, standing_torques(robot, home)[1] / _LOADED)
-
-
-def _check_torques(robot: Robot, home: Home) -> None:
-    """Raise an error if the largest torques of the joints cannot hold a posture."""
-    torques, ratio = standing_torques(robot, home)
-    if ratio <= 1.0:
-        return
-    limits = JointLimits.of(robot).torque
-    worst = int(np.argmax(np.abs(torques) / limits))
-    joint = next(joint for joint in robot.joints if joint.v.start <= robot.base.nv + worst < joint.v.stop)
-    raise DefinitionError(
-        f"robot {robot.name!r} cannot stand: its joints need {ratio:.3g} times their largest torques, joint "
-        f"{joint.name!r} {abs(torques[worst]):.3g} of {limits[worst]:.3g}; correct the limits of its file (limits of "
-        f"motors before their gears?), couple the joints that a linkage drives, or pass a posture that they hold, "
-        f"Locomotion(home=...)"
-    )
+    return max(_LEAST_DUTY, held_torques(robot, home)[1] / _LOADED)
 
 
 @lru_cache(maxsize=4)
@@ -145,52 +136,7 @@ def standing_parts(robot: Robot) -> tuple[Home, MotionPlanner, FootstepLaw, Arra
     Returns:
         As in `fitted_parts`: objects, (3, 3), mixed units, and (3,), [m/s] and [rad/s], heading axes.
     """
-    return fitted_parts(robot, _home(robot))
-
-
-def _home(robot: Robot) -> Home:
-    """Return the default standing posture."""
-    home = home_of(robot)
-    if len(home.legs) > 2:
-        return home
-    lowest, length = _SLOW_HIPS if has_slow_legs(robot, home) else _BIPED_HIPS, min(leg.length for leg in home.legs)
-    postures = [home_of(robot, share * length, nearest=True) for share in (lowest, *_HIGHER_HIPS) if share >= lowest]
-    return next((posture for posture in postures if _ankle_margin(robot, posture) > _BENDS), postures[0])
-
-
-def _ankle_margin(robot: Robot, home: Home) -> float:
-    """Return the least distance of the third pitch joint of a leg from its stops, [rad]; infinite without it."""
-    limits, columns = JointLimits.of(robot), [leg.pitch_columns[2] for leg in home.legs if len(leg.pitch_columns) > 2]
-    return float(np.minimum(home.angles - limits.lower, limits.upper - home.angles)[columns].min(initial=np.inf))
-
-
-def _rises_uphill(robot: Robot, home: Home, q: Array) -> tuple[float, float, float]:
-    """Return `MotionPlanner.rises`.
-
-    On ground that rises ahead, the ankle, the third pitch joint, is nearer to the end of its range by the slope. Over
-    feet at the same places it is further from it with higher hips.
-
-    Args:
-        robot: The robot. home: Its standing posture. q: Its configuration in this posture, (nq,).
-    """
-    none = 0.0, 0.0, 0.0
-    if len(home.legs) > 2 or any(len(leg.pitch_columns) < 3 for leg in home.legs):
-        return none
-    limits, length = JointLimits.of(robot), min(leg.length for leg in home.legs)
-    most = _UPRIGHT_HIPS * length - home.hip_height
-    if most <= 0.0:
-        return none
-    upright, (rotations, origins) = home_of(robot, home.hip_height + most, nearest=True), link_poses(robot, q)
-    margins = []
-    for leg in home.legs:
-        k = leg.pitch_columns[2]
-        axis = next(axis for axis in joint_axes(robot, leg.link, rotations, origins) if axis.column == k)
-        end, sign = (limits.lower[k], 1.0) if axis.direction[1] > 0.0 else (limits.upper[k], -1.0)
-        margins.append([sign * (x.angles[k] - end) for x in (home, upright)])
-    low, high = np.min(margins, axis=0)
-    if not np.isfinite(low) or high <= low:
-        return none
-    return float(low - _BENDS), float((upright.hip_height - home.hip_height) / (high - low)), most
+    return fitted_parts(robot, standing_posture(robot))
 
 
 @lru_cache(maxsize=4)
@@ -216,17 +162,6 @@ def highest_swing(robot: Robot, home: Home) -> float:
         room = limits.upper[k] - home.angles[k] if rates[k] > 0.0 else home.angles[k] - limits.lower[k]
         most = min(most, room / max(abs(rates[k]), 1e-9))
     return max(LEAST_RISE, float(most / center_of_mass(robot, q)[2]))
-
-
-def has_slow_legs(robot: Robot, home: Home) -> bool:
-    """Return whether a pitch joint of a leg has a largest speed below 3 sqrt(g / h), with the length h of a leg.
-
-    Args:
-        robot: The robot. home: Its standing posture.
-    """
-    speeds = JointLimits.of(robot).speed[[column for leg in home.legs for column in leg.pitch_columns]]
-    length = float(np.mean([leg.length for leg in home.legs]))
-    return bool(speeds.min() < _SLOW * np.sqrt(np.linalg.norm(robot.gravity) / length))
 
 
 def narrow_directions(robot: Robot, home: Home, feet: tuple[Foot, ...], height: float) -> tuple[bool, bool]:

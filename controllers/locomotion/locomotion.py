@@ -15,13 +15,13 @@ from controllers.locomotion.fitting import (
     MOVES,
     QUICK,
     fitted_parts,
-    has_slow_legs,
     highest_swing,
     least_duty,
     standing_parts,
 )
 from controllers.locomotion.gait.choice import AUTOMATIC, SPEEDS, GaitChoice
 from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
+from controllers.locomotion.gait.posture import has_slow_legs
 from controllers.locomotion.gait.schedule import GAITS, ContactSchedule, contact_schedule
 from controllers.locomotion.motion import tangent_axes
 from controllers.locomotion.motion_plan import MotionPlanner
@@ -68,7 +68,7 @@ class Locomotion:
             0.15 h more on ground at heights that it did not expect.
         home: Standing posture, by default that of `home_of`; of robots with two legs with hips at 0.82 of their length,
             so that legs reach to the side and to the front, or higher where an ankle would be nearer than 0.18 rad to
-            the end of its range.
+            the end of its range or joints would hardly hold the robot on one leg, over what weak ankles hold.
         hands: Paths of points or poses of links beside the legs, such as `controllers.PoseTask` of a hand. The base
             follows its own motion first. Joints outside the legs that no hand needs hold the standing posture.
     """
@@ -132,7 +132,7 @@ class Locomotion:
             standing_parts(robot) if self.home is None else fitted_parts(robot, self.home)
         )
         _check_command(robot, self.command, possible, planner.height)
-        _warn_of_speed(robot, self.command, fastest)
+        _warn_of_speed(robot, self.command, fastest, len(home.legs) == 2)
         _warn_of_reach(robot, home, self.command, steps.stances)
         gaits = self._gaits(robot, home, planner, steps)
         return StartedLocomotion(
@@ -165,7 +165,7 @@ class Locomotion:
         schedules = []
         for begin, gait in sorted(gaits.items()):
             schedule = contact_schedule(gait, stances, planner.time_unit) if isinstance(gait, str) else gait
-            if isinstance(gait, str) and any(steps.narrow):
+            if isinstance(gait, str) and (any(steps.narrow) or planner.inclined.has_weak_waist):
                 schedule = replace(schedule, period=QUICK * schedule.period)
             if gait == "walk" and len(stances) == 2 and has_slow_legs(robot, home):
                 schedule = replace(schedule, duty=LEAST_DUTY_ON_TWO)  # swings take longer
@@ -193,12 +193,12 @@ def _checked_hands(robot: Robot, home: Home, hands: Sequence[PathTask]) -> tuple
     return tuple(hands)
 
 
-def _warn_of_speed(robot: Robot, command: Any, fastest: Array) -> None:
+def _warn_of_speed(robot: Robot, command: Any, fastest: Array, on_two: bool) -> None:
     """Warn of a constant command that is faster than the robot can follow, see `_fastest`."""
     if not (isinstance(command, Command) and command.is_constant):
         return
     wanted = command(0.0)[:3]
-    vx, vy, rate = slowed(wanted, fastest)
+    vx, vy, rate = slowed(wanted, fastest, on_two)
     if np.abs([vx, vy, rate] - wanted).max() > 1e-9:
         warnings.warn(
             f"robot {robot.name!r} cannot follow the command vx={command.vx:g}, vy={command.vy:g}, "

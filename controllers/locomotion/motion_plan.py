@@ -12,6 +12,7 @@ import numpy as np
 from controllers.locomotion.forces.predictive import Plan, predictive_control
 from controllers.locomotion.forces.rigid_body import Problem, suited_weights
 from controllers.locomotion.gait.footsteps import Sway
+from controllers.locomotion.gait.inclined_ground import InclinedWalk
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.gait.swing import Swing, path_weights
 from controllers.locomotion.motion import BodyReference, BodyState, FeetMotion, Foot, tangent_axes
@@ -67,8 +68,7 @@ class MotionPlanner:
             to the base, (n, 3, 3), [kg m], base axes.
         height: Of the center of mass over the ground, [m].
         base_height: Of the base origin over the ground in the posture, [m].
-        gravity: Magnitude, [m/s^2]. limits: Limits of the joints.
-        rises: As in `StepPlanner.rise`, (3,), [rad], [m/rad], [m].
+        gravity: Magnitude, [m/s^2]. limits: Limits of the joints. inclined: What changes on inclined ground.
         follows_closely: Whether flat feet follow their paths closely, see `path_weights`.
     """
 
@@ -81,7 +81,7 @@ class MotionPlanner:
     base_height: float
     gravity: float
     limits: JointLimits
-    rises: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    inclined: InclinedWalk = InclinedWalk()  # noqa: RUF009
     follows_closely: bool = False
 
     def __post_init__(self) -> None:

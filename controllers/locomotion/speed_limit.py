@@ -31,6 +31,7 @@ from controllers.locomotion.gait.footsteps import GroundPlane, plane_of
 from controllers.locomotion.memory import LocomotionMemory
 from controllers.locomotion.motion import BodyState, desired_rotation
 from controllers.locomotion.motion_plan import MotionPlanner
+from controllers.locomotion.velocity_command import velocity_text
 from legged.compiler.ir import where
 from legged.spatial import Array, cross, is_finite, join
 
@@ -163,17 +164,12 @@ def speed_notice(robot: str, t: float, memory: LocomotionMemory, wanted: Array) 
         return ""
     command = "its command"
     if np.isfinite(wanted).all():
-        command = f"the command {_named(wanted)}"
+        command = f"the command {velocity_text(wanted)}"
     return (
-        f"robot {robot!r} cannot follow {command}: at t = {t:.4g} s it is to move at {_named(memory.command)}, since "
-        f"at higher speeds its motors are at their limits, its body leans, sinks or rises, it lags behind, or "
-        f"its feet would slip"
+        f"robot {robot!r} cannot follow {command}: at t = {t:.4g} s it is to move at "
+        f"{velocity_text(memory.command)}, since at higher speeds its motors are at their limits, its body leans, "
+        f"sinks or rises, it lags behind, or its feet would slip"
     )
-
-
-def _named(velocity: Array) -> str:
-    names = "vx", "vy", "yaw_rate"
-    return ", ".join(f"{name}={x:.3g}" for name, x in zip(names, velocity[:3], strict=True))
 
 
 def _present_loads(memory: LocomotionMemory, body: BodyState, v: Array, planner: MotionPlanner, radius: float) -> Array:

@@ -12,14 +12,14 @@ import numpy as np
 
 from controllers.locomotion.forces.predictive import Plan
 from controllers.locomotion.gait.choice import GaitChoice, jump_state
-from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, Sway, plane_of
+from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, plane_of
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.gait.uneven_ground import is_obstacle, rises_over_uneven_ground
 from controllers.locomotion.memory import LocomotionMemory
-from controllers.locomotion.motion import BodyReference, BodyState, FeetMotion, advanced_path, body_reference, turned
+from controllers.locomotion.motion import BodyReference, BodyState, FeetMotion, body_reference
 from controllers.locomotion.motion_plan import MotionPlanner, body_state
 from controllers.locomotion.speed_limit import followed_command, speed_notice
-from controllers.locomotion.step_planner import STILL, StepPlanner
+from controllers.locomotion.step_planner import StepPlanner
 from controllers.locomotion.torques.hands import HeadingAxes, hand_control, moving_columns, predicted_velocities
 from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.velocity_command import (
@@ -27,6 +27,7 @@ from controllers.locomotion.velocity_command import (
     JUMP,
     Command,
     acceleration_on_two,
+    bound_notice,
     command_within_reach,
     limited_command,
     read_command,
@@ -46,8 +47,6 @@ _BEHIND = 0.65  # [h], largest distance of a foot behind its place under the bod
 _TOUCH = 0.002  # [m g], force on a foot that counts as contact; less than a foot that moves down presses
 _CONTACT_TIME = 0.02  # [s], time without contact force after which a foot that is to stand counts as in the air
 _CLIMB, _CLIMB_MOST = 0.1, 0.6  # [h], rise after contact with an obstacle, and height from which on there is none
-_DRIFT = 0.15  # [h], largest distance of the desired position from the actual one
-_ASIDE, _RETURN = 0.5, 0.2  # [h], largest distance beyond it to the line, and speed back to it over it, [sqrt(g / h)]
 _STANDING_TURN = 0.1  # share of the largest yaw acceleration before the first lift-off on soles that do not turn
 _LEAP = 0.35  # [g], largest acceleration forward in the push of a jump
 _SHORTEST_SWING = 0.5  # [sqrt(h / g)], swing down to which the period becomes shorter for balance
@@ -221,7 +220,7 @@ class StartedLocomotion:
         centers = zip(self.planner.feet, carrying, strict=True)
         feet = np.array([model.point(foot.link, points.center).position for foot, points in centers])
         before = GaitState.of(memory.gait)
-        wanted = self._command(t, memory, command)
+        wanted = ground.inclined_command(self._command(t, memory, command), memory, body.heading[0])
         if len(self.planner.feet) > 2:
             speed, wanted = followed_command(wanted, memory, body, v, self.planner, self.gaits, dt)
             memory = memory._replace(speed=speed)
@@ -235,7 +234,7 @@ class StartedLocomotion:
         places = [where(k > 0.5, p, old) for k, p, old in zip(active, feet, memory.places, strict=True)]
         plane = ground.plane(places, memory.slope)
         sway = self.steps.sway(state, limited[:2], limited[2])
-        path, aside, moving = self._path(limited, sway, mass, memory)
+        path, aside, moving = ground.path(limited, sway, mass, memory, self.possible)
         sequence = ground.sequence(state, body.heading)
         landings = ground.landings(state, feet, body, origin, moving, plane, memory.path[2], sequence, memory)
         errors = (feet - memory.footsteps)[:, 2] if self.terrain is None else np.zeros(len(feet))
@@ -244,8 +243,9 @@ class StartedLocomotion:
         footsteps, swings = ground.swings(state, landings.places, places, memory, plane, rises, body.heading[0])
         swings, climbs, lifts = ground.adapted(state, swings, climbs, list(memory.lifts))
         over_base = mass[2] - origin[2] - plane.slope @ (mass - origin)[:2]
+        rise = ground.inclined.rise(ground.slope_ahead(plane.slope, body.heading[0]))
         rises_by = self.gaits.jump(np.maximum(jump, 0.0))._replace(elapsed=state.phase * state.period)
-        height = self.planner.base_height + ground.rise(plane, body.heading[0]) + over_base
+        height = self.planner.base_height + rise + over_base
         reference = body_reference(path, moving, plane, mass, height, sway, rises_by)
         planned, displacement, response = ground.displacements(sequence, state, footsteps, landings, memory)
         reference = reference._replace(response=response)
@@ -283,7 +283,7 @@ class StartedLocomotion:
             command = memory.constant_command
         else:
             command = read_command(own(t))
-        return join(slowed(self.possible @ command[:3], self.fastest), command[3:])
+        return join(slowed(self.possible @ command[:3], self.fastest, len(self.planner.feet) == 2), command[3:])
 
     def notice(self, t: float, memory: Array) -> str:
         """Return the notice that the robot cannot follow its command, "" if it can; see `Controller`.
@@ -292,7 +292,11 @@ class StartedLocomotion:
             t: Time, [s]. memory: (m,), mixed units, such as the last row of `Run.memory`.
         """
         parts = self.memory(memory)
-        return speed_notice(self.robot.name, t, parts, self._wanted(t, parts))
+        wanted, on_two = self._wanted(t, parts), len(self.planner.feet) == 2
+        text = speed_notice(self.robot.name, t, parts, wanted)
+        if text or (isinstance(self.commands, Command) and self.commands.is_constant):  # `start` warns of a constant
+            return text
+        return bound_notice(self.robot.name, t, self.possible @ wanted, parts.command[:3], self.fastest, on_two)
 
     def _limited(
         self, wanted: Array, memory: LocomotionMemory, before: GaitState, feet: Array, body: BodyState
@@ -336,7 +340,8 @@ class StartedLocomotion:
         )
         most = parameters[0] * (1.0 - parameters[1]) / (_SHORTEST_SWING * self.planner.time_unit)
         cadence = where(before.walking > 0.5, np.minimum(cadence, np.maximum(most, 1.0)), 1.0)
-        wanted = np.concatenate([parameters[:1] / cadence, parameters[1:]])
+        shorter = self.feet_plan.inclined_period(command, memory, body.heading[0])
+        wanted = np.concatenate([shorter * parameters[:1] / cadence, parameters[1:]])
         jumps = memory.jump * memory.jump > 0.0
         ground = sum_of(memory.places)[2] / len(feet)
         leaps = self.gaits.jump(memory.jump).parameters(
@@ -351,23 +356,6 @@ class StartedLocomotion:
             for k, c, old in zip(state.stance, touched, memory.contact, strict=True)
         ]
         return state, contact, climbs
-
-    def _path(
-        self, command: Array, sway: Sway, position: Array, memory: LocomotionMemory
-    ) -> tuple[Array, Array, Array]:
-        """Return path and way aside as in `LocomotionMemory`, and the command with the velocity back to the line, (7,).
-
-        Args:
-            command: With bounded rates, (7,), units of `Command`. sway: Motion about the path in each cycle.
-            position: Of the center of mass, (3,), [m], world axes. memory: At the last evaluation.
-        """
-        farthest = 0.0 if len(self.planner.feet) == 2 else _ASIDE * self.height
-        slow = STILL * np.sqrt(self.gravity * self.height)
-        bounds = _DRIFT * self.height, farthest, slow
-        undisplaced, dt = position - join(memory.displacement, np.zeros(1)), 1.0 / self.sampling_rate
-        path, aside = advanced_path(memory.path, memory.aside, command, undisplaced, sway, bounds, dt)
-        back = turned(np.stack([np.cos(path[2]), -np.sin(path[2])]), _RETURN / self.planner.time_unit * aside)
-        return path, aside, join(command[:3] + self.possible @ join(back, np.zeros(1)), command[3:])
 
     def _torques(
         self,

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from controllers.locomotion.gait.footholds import UNEVEN, foothold_normal, moved_to_foothold, terrain_heights
-from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, Landings, plane_of
+from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, Landings, Sway, plane_of
+from controllers.locomotion.gait.inclined_ground import InclinedWalk
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.gait.step_sequence import MOST, StepResponse, StepSequence, beyond_soles
 from controllers.locomotion.gait.swing import POINT, SOLE, Swing, moved_target, swing_lead, swing_path, swing_rise
 from controllers.locomotion.gait.uneven_ground import adapted_swing
 from controllers.locomotion.memory import LocomotionMemory
-from controllers.locomotion.motion import BodyState, desired_rotation
+from controllers.locomotion.motion import BodyState, advanced_path, desired_rotation, turned
 from controllers.locomotion.motion_plan import MotionPlanner
 from legged.compiler.ir import where
 from legged.ground.height_map import HeightMap
@@ -28,6 +29,8 @@ _REACHING = 1.0  # [sqrt(g h)], speed at which a foot moves up over an obstacle 
 _SLOPE_TIME = 1.0  # [sqrt(h / g)], time constant of the slope of the ground under the robot
 _AROUND = 0.6  # [h], radius of the known ground whose slope the trunk of a robot with two feet follows
 _TILT = 0.5  # of this slope: that of the trunk and its reference
+_DRIFT = 0.15  # [h], largest distance of the desired position from the actual one
+_ASIDE, _RETURN = 0.5, 0.2  # [h], largest distance beyond it to the line, and speed back to it over it, [sqrt(g / h)]
 STILL = 0.02  # [sqrt(g h)], commanded speed below which the robot stands
 _CAPTURE = 0.12  # [h], deviation of the divergent component from which on a standing robot steps, or, if more,
 _CAPTURE_WITHIN = 0.75  # of the smaller half-extent of the standing feet
@@ -108,21 +111,58 @@ class StepPlanner:
             wanted = _TILT * plane_of(points, self.height).slope
         return GroundPlane(fit.point, slope + share * (wanted - slope))
 
-    def rise(self, plane: GroundPlane, forward: Array) -> Any:
-        """Return how much higher than in the posture the base is, [m].
+    @property
+    def inclined(self) -> InclinedWalk:
+        """What changes on inclined ground; nothing on height maps, where footholds have another slope, as of stones."""
+        return InclinedWalk() if isinstance(self.terrain, HeightMap | RollingHeightMap) else self.planner.inclined
 
-        On ground that rises ahead the ankles of a robot with two feet bend more. `MotionPlanner.rises` are the slope
-        from which on the base is higher, [rad], the rise per slope, [m/rad], and the largest rise, [m]. On height maps
-        the base does not rise: there the slope of the ground is not that of the footholds, such as of stones.
+    def slope_ahead(self, slope: Array, forward: Array) -> Any:
+        """Return the slope of the ground ahead, dimensionless, positive uphill.
 
         Args:
-            plane: As from `plane`. forward: Unit vector of the heading, (2,), dimensionless, world axes.
+            slope: As in `plane`, (2,), dimensionless.
+            forward: Unit vector of the heading, (2,), dimensionless, world axes.
         """
-        begin, rate, most = self.planner.rises
-        if not most or isinstance(self.terrain, HeightMap | RollingHeightMap):
-            return 0.0
-        slope = (plane.slope @ forward) / (_TILT if self.sees_on_two else 1.0)
-        return np.minimum(np.maximum(rate * (slope - begin), 0.0), most)
+        return (slope @ forward) / (_TILT if self.sees_on_two else 1.0)
+
+    def inclined_command(self, command: Array, memory: LocomotionMemory, forward: Array) -> Array:
+        """Return a command with the pitch of the trunk that inclined ground needs, (7,), units of `Command`.
+
+        Args:
+            command: (7,), units of `Command`. memory: That of the last evaluation. forward: As in `slope_ahead`.
+        """
+        if not self.inclined.turns_trunk:
+            return command
+        slope, travel = self.slope_ahead(memory.slope, forward), self._travel(memory.target, command)
+        pitch = self.inclined.pitch(slope, travel, memory.slope @ forward)
+        return np.concatenate([command[:4], np.stack([command[4] + pitch]), command[5:]])
+
+    def inclined_period(self, command: Array, memory: LocomotionMemory, forward: Array) -> Any:
+        """Return the factor of the period that inclined ground needs, dimensionless; arguments as above."""
+        slope = self.slope_ahead(memory.slope, forward)
+        return self.inclined.period(slope, self._travel(memory.target, command))
+
+    def _travel(self, schedule: Array, command: Array) -> Any:
+        """Return the way of the body forward or backward in a stance of a schedule, as its parameters, [h]."""
+        return np.abs(command[0]) * schedule[0] * schedule[1] / self.height
+
+    def path(
+        self, command: Array, sway: Sway, position: Array, memory: LocomotionMemory, possible: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return path and way aside as in `LocomotionMemory`, and the command with the velocity back to the line, (7,).
+
+        Args:
+            command: With bounded rates, (7,), units of `Command`. sway: Motion about the path in each cycle.
+            position: Of the center of mass, (3,), [m], world axes. memory: At the last evaluation.
+            possible: As in `StartedLocomotion`, (3, 3), mixed units.
+        """
+        farthest = 0.0 if len(self.planner.feet) == 2 else _ASIDE * self.height
+        slow = STILL * np.sqrt(self.planner.gravity * self.height)
+        bounds = _DRIFT * self.height, farthest, slow
+        undisplaced = position - join(memory.displacement, np.zeros(1))
+        path, aside = advanced_path(memory.path, memory.aside, command, undisplaced, sway, bounds, self.time_step)
+        back = turned(np.stack([np.cos(path[2]), -np.sin(path[2])]), _RETURN / self.planner.time_unit * aside)
+        return path, aside, join(command[:3] + possible @ join(back, np.zeros(1)), command[3:])
 
     def sequence(self, state: GaitState, heading: Array) -> StepSequence | None:
         """Return the next two steps of a robot with two soles that knows the terrain, None for all others.

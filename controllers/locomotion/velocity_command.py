@@ -13,7 +13,7 @@ from legged import arguments
 from legged.checked import checked
 from legged.compiler.ir import where
 from legged.errors import ShapeError
-from legged.spatial import Array, join
+from legged.spatial import Array, join, sum_of
 
 ACCELERATION = 0.15
 """Largest change of the commanded velocity, [g]."""
@@ -23,6 +23,8 @@ _YAW_ACCELERATION = 0.2  # [g / h]
 _LEAST_SHARE = 0.05  # of a change of the velocity, at which a robot starts although a foot is too far behind
 _CLIMB, _PITCH = 0.2, 0.3  # [sqrt(g h)], [sqrt(g / h)], largest rates of the commanded height, and of pitch and roll
 
+_SAME = 1e-6
+"""Relative difference of velocities that are the same."""
 LEAST_ENTRIES, ENTRIES = 5, 7
 """Number of entries of a command without roll and jump, and with them."""
 JUMP = 6
@@ -143,17 +145,52 @@ def acceleration_on_two(wanted: Array, state: GaitState, height: float, gravity:
     return where(is_slow & (state.walking > 0.5) & (state.starts < 0.5), _ON_TWO, _SLOWLY_ON_TWO)
 
 
-def slowed(velocity: Array, fastest: Array) -> Array:
+def slowed(velocity: Array, fastest: Array, on_two: bool) -> Array:
     """Return a commanded velocity in the same direction within the largest ones, (3,), units of `Command`.
 
-    The root of the sum of the squares of the components over the largest ones is at most 1.
+    The root of the sum of the squares of the components over the largest ones is at most 1. On two feet it is their
+    sum: G1 falls in curves and diagonally at a sum of 1.07 to 1.4.
 
     Args:
         velocity: Forward, to the left, and yaw rate, (3,), [m/s], [m/s], [rad/s], heading axes.
         fastest: Largest magnitude of each, (3,), [m/s], [m/s], [rad/s], heading axes.
+        on_two: Whether the robot has two feet.
     """
     ratios = velocity / fastest
-    return velocity / np.sqrt(np.maximum(ratios @ ratios, 1.0))
+    size = sum_of(np.abs(ratios)) if on_two else np.sqrt(ratios @ ratios)
+    return velocity / np.maximum(size, 1.0)
+
+
+def bound_notice(robot: str, t: float, wanted: Array, followed: Array, fastest: Array, on_two: bool) -> str:
+    """Return a notice that a command is beyond the largest velocities of a robot, "" if it is not.
+
+    A velocity that is not known counts as beyond if the robot follows the largest one in its direction.
+
+    Args:
+        robot: Its name. t: Time, [s].
+        wanted: Commanded velocity, (3,), [m/s], [m/s], [rad/s], heading axes; NaN if it is not known.
+        followed: That which it follows then, as `wanted`. fastest: As in `slowed`. on_two: As in `slowed`.
+    """
+    is_known = bool(np.isfinite(wanted).all())
+    velocity = wanted if is_known else (1.0 + 2.0 * _SAME) * followed
+    reached = slowed(velocity, fastest, on_two)
+    if np.abs(reached - velocity).max() <= _SAME * np.abs(velocity).max():
+        return ""
+    command = f"the command {velocity_text(wanted)}" if is_known else "its command"
+    return (
+        f"robot {robot!r} cannot follow {command}: at t = {t:.4g} s it is to move at {velocity_text(reached)}, since "
+        f"its largest velocities are {fastest[0]:.3g} m/s forward, {fastest[1]:.3g} m/s to the left and "
+        f"{fastest[2]:.3g} rad/s, by the speeds of its joints, its height and the distance of its feet"
+    )
+
+
+def velocity_text(velocity: Array) -> str:
+    """Return the words of a velocity.
+
+    Args:
+        velocity: (3,), [m/s], [m/s], [rad/s], heading axes.
+    """
+    return ", ".join(f"{name}={x:.3g}" for name, x in zip(("vx", "vy", "yaw_rate"), velocity[:3], strict=True))
 
 
 def command_within_reach(

@@ -201,7 +201,7 @@ def test_locomotion_refuses_a_robot_that_cannot_stand():
     strong = robot.with_parameters({f"{joint.name}.effort": 100.0 for joint in robot.joints})
     law = controllers.Locomotion("walk")
     home = law.start(strong, None, *law.initial_state(strong))[0].home
-    needed = 100.0 * standing_torques(strong, home)[1]
+    needed, law = 100.0 * standing_torques(strong, home)[1], replace(law, home=home)
     for share, words in ((1.01, ""), (0.99, "cannot stand: its joints need 1.01 times their largest torques, joint")):
         weak = robot.with_parameters({f"{joint.name}.effort": share * needed for joint in robot.joints})
         if not words:

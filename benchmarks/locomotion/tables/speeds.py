@@ -63,8 +63,8 @@ def _measure(walker: Walker) -> list[str]:
 
 
 def beyond_table(walkers: list[Walker]) -> Table:
-    """Return the velocities that robots with more than two feet hold at commands beyond their ability."""
-    lines = [(walker.name, *_held(walker)) for walker in walkers if walker.feet > 2]
+    """Return the velocities that robots hold at commands beyond their ability."""
+    lines = [(walker.name, *_held(walker)) for walker in walkers]
     notes = (
         f"Mean velocity in the direction of the command in the last 40 % of {_LONG:g} s on level ground, as",
         f"a multiple of {', '.join(f'{name} {way}' for name, way in _BEYOND.items())},",

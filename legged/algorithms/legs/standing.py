@@ -50,7 +50,7 @@ class Home:
 
 
 @checked
-def home_of(robot: Robot, hip_height: float | None = None, nearest: bool = False) -> Home:
+def home_of(robot: Robot, hip_height: float | None = None, nearest: bool = False, *, ahead: float = 0.0) -> Home:
     """Return a standing posture with every joint inside its limits.
 
     Joints are 0.05 rad or 0.05 m away from their limits, or a tenth of their range if that is less, unless a given hip
@@ -66,39 +66,41 @@ def home_of(robot: Robot, hip_height: float | None = None, nearest: bool = False
         hip_height: Height of the lowest hip over the ground, [m]; by default the nearest possible one to 0.75 of its
             leg's length, to 0.9 for robots with up to two legs, and to 0.4 for legs as of insects.
         nearest: Whether the nearest possible hip height is taken if the given one is not possible.
+        ahead: Distance of the center of mass ahead of the middle of the soles, [m].
 
     Returns:
         The posture. It is computed once for each robot and hip height; its array is read-only.
 
     Raises:
-        DefinitionError: The robot has no legs, or has ball joints. ArgumentError: The hip height is not positive.
+        DefinitionError: The robot has no legs, or has ball joints.
+        ArgumentError: The hip height is not positive, or the distance is no number.
         ReachError: No posture within the joint limits has this hip height; the message states a possible one.
     """
     if hip_height is not None:
         number("hip_height", hip_height, "m", above=0.0)
-    known = _HOMES.setdefault(robot, {})
-    if (hip_height, nearest) not in known:
-        known[hip_height, nearest] = _searched_home(robot, hip_height, nearest)
-    return known[hip_height, nearest]
+    known, key = _HOMES.setdefault(robot, {}), (hip_height, nearest, number("ahead", ahead, "m"))
+    if key not in known:
+        known[key] = _searched_home(robot, hip_height, nearest, ahead)
+    return known[key]
 
 
-_HOMES: WeakKeyDictionary[Robot, dict[tuple[float | None, bool], Home]] = WeakKeyDictionary()
+_HOMES: WeakKeyDictionary[Robot, dict[tuple[float | None, bool, float], Home]] = WeakKeyDictionary()
 """The results of `home_of`: a search takes half a second, and a controller needs one at each start."""
 
 
-def _searched_home(robot: Robot, hip_height: float | None, nearest: bool) -> Home:
+def _searched_home(robot: Robot, hip_height: float | None, nearest: bool, ahead: float) -> Home:
     """Return the standing posture of `home_of`."""
     legs = leg_chains(robot)
     bend = 0.9 if len(legs) <= 2 else 0.75
     hips = [hip_height or (_LEG if leg.swings_sideways else bend) * leg.length for leg in legs]
     depths = [min(part * hip - float(leg.hip[2]) for leg, hip in zip(legs, hips, strict=True)) for part in _HEIGHTS]
     inside, within = PostureSearch(robot, legs), None
-    home, first = _first_home(inside, depths[:1])
+    home, first = _first_home(inside, depths[:1], ahead)
     if home is None and hip_height is not None:  # a given height counts more than the distance from the limits
-        within, first = _first_home(PostureSearch(robot, legs, *joint_limits(robot)), depths[:1])
+        within, first = _first_home(PostureSearch(robot, legs, *joint_limits(robot)), depths[:1], ahead)
     if home or within:
         return home or within  # type: ignore[return-value]
-    home, _ = _first_home(inside, depths[1:])
+    home, _ = _first_home(inside, depths[1:], ahead)
     if home and (nearest or hip_height is None):
         return home
     if home:
@@ -112,26 +114,26 @@ def _searched_home(robot: Robot, hip_height: float | None, nearest: bool) -> Hom
     raise ReachError(f"{first}; {advice}", residual=first.residual if first else np.nan)
 
 
-def _first_home(search: PostureSearch, depths: Sequence[float]) -> tuple[Home | None, ReachError | None]:
+def _first_home(search: PostureSearch, depths: Sequence[float], ahead: float) -> tuple[Home | None, ReachError | None]:
     """Return the posture at the first depth at which the robot stands, [m], and the error at the first depth."""
     first = None
     for depth in depths:
         try:
-            return _standing_at(search, depth), first
+            return _standing_at(search, depth, ahead), first
         except ReachError as error:
             first = first or error
     return None, first
 
 
-def _standing_at(search: PostureSearch, depth: float) -> Home:
-    """Return the posture whose soles are at a depth under the base's origin, [m]."""
+def _standing_at(search: PostureSearch, depth: float, ahead: float) -> Home:
+    """Return the posture whose soles are at a depth under the base's origin, [m]; `ahead` as in `home_of`."""
     robot, legs = search.robot, search.legs
     angles, shift = search.rest.copy(), 0.0
     for _ in range(_ITERATIONS):
         for leg in legs:
             angles = search.solve(leg, angles, shift, depth)
         mass = center_of_mass(robot, np.concatenate([robot.base.neutral(), angles]))
-        shift += float(mass[0] - np.mean([search.soles(leg, angles)[:, 0].mean() for leg in legs]))
+        shift += float(mass[0] - ahead - np.mean([search.soles(leg, angles)[:, 0].mean() for leg in legs]))
     targets = search.feet.positions(angles)
     targets[:, 2] = search.radii - depth
     angles, residual = search.fitted(targets, angles)

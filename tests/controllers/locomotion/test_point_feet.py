@@ -167,8 +167,8 @@ def test_a_command_beyond_the_ability_of_two_feet_gives_the_largest_speed_and_a_
     # in half of the period of 3.6 sqrt(h / g) one foot moves to the other by half of their distance, and away from it
     assert speed == pytest.approx(apart / (0.5 * 3.6 * np.sqrt(height / 9.81)), rel=1e-3)
     assert started.fastest[0] == pytest.approx(0.5 * np.sqrt(9.81 * height))
-    x, y, turn = slowed(np.array([4.0, 3.0, 0.0]) * started.fastest, started.fastest) / started.fastest
-    assert [x, y, turn] == pytest.approx([0.8, 0.6, 0.0])
+    shares = slowed(np.array([4.0, -3.0, 1.0]) * started.fastest, started.fastest, on_two=True) / started.fastest
+    assert shares == pytest.approx([0.5, -0.375, 0.125])  # their magnitudes add to 1, not their squares
     law = Locomotion("walk", Command(vy=3.0 * speed))
     with pytest.warns(SimulationWarning, match=r"largest velocities"):
         run = legged.simulate(robot, law, until=8.0, ground=legged.Rigid(0.6), integrator=legged.TimeStepping(2e-3))

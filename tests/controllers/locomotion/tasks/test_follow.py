@@ -78,8 +78,8 @@ def test_a_command_beyond_the_limits_is_replaced_with_a_notice():
     law = controllers.Locomotion("trot", controllers.Command(vx=9.0, yaw_rate=1.0))
     with pytest.warns(SimulationWarning, match=r"cannot follow the command vx=9.* move at vx=3"):
         started = law._fitted(robot)
-    slow = slowed(np.array([9.0, 0.0, 1.0]), started.fastest)
+    slow = slowed(np.array([9.0, 0.0, 1.0]), started.fastest, on_two=False)
     np.testing.assert_allclose(slow, slow[0] / 9.0 * np.array([9.0, 0.0, 1.0]))
     np.testing.assert_allclose(np.linalg.norm(slow / started.fastest), 1.0)
     kept = np.array([0.5, -0.2, 0.3])
-    np.testing.assert_array_equal(slowed(kept, started.fastest), kept)
+    np.testing.assert_array_equal(slowed(kept, started.fastest, on_two=False), kept)

@@ -1,0 +1,123 @@
+"""The standing posture of locomotion: the height of the hips, the place of the body over the soles, and its torques."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from controllers.locomotion.gait.feet import feet_of
+from controllers.locomotion.torques.whole_body import JointLimits
+from legged.algorithms.legs.standing import Home, home_of, standing_torques
+from legged.errors import DefinitionError
+from legged.robot.robot import Robot
+from legged.spatial import Array
+
+_BIPED_HIPS, _SLOW_HIPS = 0.82, 0.87
+"""Heights of the hips of standing robots with two legs, and with two legs with slow joints, relative to their length. A
+leg that is almost straight moves its foot with slower joints; fast ones reach further from lower hips."""
+_HIGHER_HIPS = 0.86, 0.9, 0.92, 0.94
+"""Heights at which they stand if an ankle would be nearer than `BENDS` to the end of its range, or if joints could not
+hold the robot on one leg."""
+BENDS = 0.18
+"""Least distance of the ankle, the third pitch joint, of a standing leg of two from the end of its range, [rad]."""
+_HOLDS, _ALIKE = 0.35, 1.05
+"""Largest share of a joint's torque that standing on two legs takes, since a walk on one of them takes about the double
+and more: otherwise hips are as high as the joints need it; and ratio of shares that count as equal."""
+_SLOW = 3.0
+"""Largest speed of a pitch joint, [sqrt(g / h)] with the length h of the leg, below which it is slow."""
+_AHEAD = 1e-3
+"""Distance of the places that weak ankles hold from the middle of the soles, over the length of a leg, from which on
+the robot stands over them."""
+
+
+def standing_posture(robot: Robot) -> Home:
+    """Return the default standing posture of a robot; of one with more than two legs that of `home_of`.
+
+    Args:
+        robot: The robot.
+    """
+    home = home_of(robot)
+    if len(home.legs) > 2:
+        return home
+    lowest, length = _SLOW_HIPS if has_slow_legs(robot, home) else _BIPED_HIPS, min(leg.length for leg in home.legs)
+    postures = (_over_held_places(robot, share * length) for share in (lowest, *_HIGHER_HIPS) if share >= lowest)
+    first, bent = None, []
+    for posture in postures:
+        first = first or posture
+        if _ankle_margin(robot, posture) > BENDS:
+            if not bent and held_torques(robot, posture)[1] <= _HOLDS:
+                return posture
+            bent.append(posture)
+    if not bent:
+        assert first is not None
+        return first
+    shares = [held_torques(robot, posture)[1] for posture in bent]
+    return next(posture for posture, share in zip(bent, shares, strict=True) if share <= _ALIKE * min(shares))
+
+
+def _over_held_places(robot: Robot, hip_height: float) -> Home:
+    """Return the posture at the nearest possible hip height with the body over what the ankles hold, see `held_places`.
+
+    Args:
+        robot: The robot. hip_height: [m].
+    """
+    home = home_of(robot, hip_height, nearest=True)
+    q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
+    ahead = -float(np.mean([foot.outline.mean(axis=0)[0] for foot in feet_of(robot, home, q)[0]]))
+    if abs(ahead) < _AHEAD * hip_height:
+        return home
+    return home_of(robot, hip_height, nearest=True, ahead=ahead)
+
+
+@lru_cache(maxsize=8)
+def held_torques(robot: Robot, home: Home) -> tuple[Array, float]:
+    """Return `standing_torques`, (nj,), [N m] or [N], and their ratio, which the choice of a posture and its check use.
+
+    Args:
+        robot: The robot. home: Its standing posture.
+    """
+    return standing_torques(robot, home)
+
+
+def check_torques(robot: Robot, home: Home) -> None:
+    """Raise an error if the largest torques of the joints cannot hold a posture.
+
+    Args:
+        robot: The robot. home: Its standing posture.
+
+    Raises:
+        DefinitionError: They cannot.
+    """
+    torques, ratio = held_torques(robot, home)
+    if ratio <= 1.0:
+        return
+    limits, shares = JointLimits.of(robot).torque, np.zeros(robot.nj)
+    np.divide(np.abs(torques), limits, out=shares, where=limits > 0.0)
+    others = shares.copy()
+    others[[k for leg in home.legs for k in leg.columns]] = 0.0  # forces at the feet do not change the other torques
+    worst = int(np.argmax(others if others.max() > (1.0 - 1e-6) * ratio else shares))
+    joint = next(joint for joint in robot.joints if joint.v.start <= robot.base.nv + worst < joint.v.stop)
+    raise DefinitionError(
+        f"robot {robot.name!r} cannot stand: its joints need {ratio:.3g} times their largest torques, joint "
+        f"{joint.name!r} {abs(torques[worst]):.3g} of {limits[worst]:.3g}; correct the limits of its file (limits of "
+        f"motors before their gears?), couple the joints that a linkage drives, or pass a posture that they hold, "
+        f"Locomotion(home=...)"
+    )
+
+
+def _ankle_margin(robot: Robot, home: Home) -> float:
+    """Return the least distance of the third pitch joint of a leg from its stops, [rad]; infinite without it."""
+    limits, columns = JointLimits.of(robot), [leg.pitch_columns[2] for leg in home.legs if len(leg.pitch_columns) > 2]
+    return float(np.minimum(home.angles - limits.lower, limits.upper - home.angles)[columns].min(initial=np.inf))
+
+
+def has_slow_legs(robot: Robot, home: Home) -> bool:
+    """Return whether a pitch joint of a leg has a largest speed below 3 sqrt(g / h), with the length h of a leg.
+
+    Args:
+        robot: The robot. home: Its standing posture.
+    """
+    speeds = JointLimits.of(robot).speed[[column for leg in home.legs for column in leg.pitch_columns]]
+    length = float(np.mean([leg.length for leg in home.legs]))
+    return bool(speeds.min() < _SLOW * np.sqrt(np.linalg.norm(robot.gravity) / length))
