@@ -125,10 +125,14 @@ def swept(walker: Walker, law: str, trials: Sequence[Trial], setup: sweeps.Setup
         store: Folder of the sweep.
     """
 
+    latest: list[tuple[Rollouts, list[Outcome]]] = []  # of the last rollouts, which all metrics share
+
     def metric(number: Callable[[Outcome], float]) -> sweeps.Metric:
         def values(runs: Rollouts, samples: dict[str, Array]) -> Array:
-            own = [trials[i] for i in samples["trial"].astype(int)]
-            return np.array([number(x) for x in outcomes(walker, law, motions_of(walker, own, setup, runs))])
+            if not latest or latest[0][0] is not runs:
+                own = [trials[i] for i in samples["trial"].astype(int)]
+                latest[:] = [(runs, outcomes(walker, law, motions_of(walker, own, setup, runs)))]
+            return np.array([number(x) for x in latest[0][1]])
 
         return sweeps.of_rollouts(values)
 
