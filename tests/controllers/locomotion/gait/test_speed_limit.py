@@ -27,10 +27,10 @@ def limit(load=0.0, most=1.0, held=0.0):
     return SpeedLimit(np.array([0.0, load, 0.0, load]), most * UNIT, held)
 
 
-def advanced(before, load, wanted=2.0, last=1.0, free=0.3, steps=1, forward=1.0):
+def advanced(before, load, wanted=2.0, last=1.0, free=0.3, steps=1, along=1.0):
     for _ in range(steps):
         loads = np.array([0.0, load, 0.0, load])
-        before = before.after(loads, wanted * UNIT, last * UNIT, free * UNIT, forward, HEIGHT, GRAVITY, DT)
+        before = before.after(loads, wanted * UNIT, last * UNIT, free * UNIT, along, HEIGHT, GRAVITY, DT)
     return before
 
 
@@ -45,15 +45,16 @@ def test_the_limit_rises_without_load_stays_at_the_load_one_and_falls_above():
     assert rate(3.0, 0.5) == pytest.approx(-0.05, abs=1e-12)
 
 
-def test_sideways_and_in_turns_loads_add_and_the_limit_rises_slowly_and_falls_fast():
-    def rate(load, most=1.3, forward=0.0):
-        return (advanced(limit(load, most), load, last=2.0, forward=forward).most - most * UNIT) / (DT * GRAVITY)  # [g]
+def test_backward_sideways_and_in_turns_loads_add_and_the_limit_falls_fast_and_rises_slowly_but_along():
+    def rate(load, most=1.3, along=0.0):
+        return (advanced(limit(load, most), load, last=2.0, along=along).most - most * UNIT) / (DT * GRAVITY)  # [g]
 
     single = np.sqrt(1.0 / 2.44)  # of two equal loads, that of the motors with 1.44 times its square
     rates = [rate(load) for load in (0.0, 0.75 * single, single, 1.5 * single, 3.0 * single)]
     assert rates == pytest.approx([0.05, 0.025, 0.0, -0.05, -0.15], abs=1e-9)
-    assert rate(0.0, 0.5) == pytest.approx(0.05, abs=1e-9)
-    assert rate(0.75, forward=0.5) == pytest.approx(0.1 * (1.0 - 0.375 * (1.0 + np.sqrt(2.44))), abs=1e-9)
+    assert [rate(load, along=-1.0) for load in (0.0, 0.75 * single, single, 1.5 * single)] == pytest.approx(rates[:4])
+    assert [rate(0.0, 0.5, along) for along in (0.0, -0.5, -1.0)] == pytest.approx([0.05, 0.1, 0.15], abs=1e-9)
+    assert rate(0.75, along=0.5) == pytest.approx(0.1 * (1.0 - 0.375 * (1.0 + np.sqrt(2.44))), abs=1e-9)
 
 
 def test_the_limit_stays_near_the_present_speed_and_above_the_free_speed():
