@@ -15,6 +15,10 @@ The acceleration a is 0.05 g. Forward and backward it is up to 0.15 g at speeds 
 until 1.3 sqrt(g h), as long as no motor is at its limit: motors of a robot that is near its largest speed are at theirs
 before.
 
+In paces, bounds, gallops and pronks the trunk inclines, rises and lags in each cycle at all speeds. The tolerances of
+the first three loads are therefore 1 + 4 U times as large, with the unevenness U of the gait (`GaitChoice.unevenness`):
+once in a trot, and about twice in these gaits.
+
 Thus the robot accelerates less near its limit, stays at the speed at which its load is 1, and slows down above. In
 curves, friction bounds the speed in addition: the centripetal acceleration is at most 0.6 of the friction coefficient
 times g.
@@ -37,6 +41,7 @@ from legged.spatial import Array, cross, is_finite, join
 _TILT = 0.3  # [rad], inclination of the trunk
 _SINK, _LIFT = 0.2, 0.15  # [h], distance of the center of mass below and above its height
 _LAG = 0.1  # [sqrt(g h)], commanded minus actual speed
+_UNEVEN = 4.0  # factor of the unevenness of a gait by which these tolerances increase
 _SATURATED = 0.6  # share of the time in which a motor gives all torque that it has at its speed
 _ALL = 0.98  # of this torque, from which on it is all
 _RISE, _FALL, _MEAN = 0.3, 3.0, 3.0
@@ -138,8 +143,9 @@ def followed_command(
         body: The present motion. v: Velocity, (nv,). planner: The robot. gaits: Its gaits.
         dt: Time between two evaluations, [s].
     """
-    speed, free = gaits.speed(wanted), gaits.free_speed(gaits.target(memory.chosen, memory.target))
-    loads = _present_loads(memory, body, v, planner, gaits.radius)
+    gait = gaits.target(memory.chosen, memory.target)
+    speed, free, tolerance = gaits.speed(wanted), gaits.free_speed(gait), 1.0 + _UNEVEN * gaits.unevenness(gait)
+    loads = _present_loads(memory, body, v, planner, gaits.radius) / np.stack([tolerance, tolerance, tolerance, 1.0])
     share = wanted[0] / np.maximum(speed, 1e-9)
     limit = SpeedLimit.of(memory.speed).after(
         loads, speed, gaits.speed(memory.command), free, share * np.abs(share) ** 3, planner.height, planner.gravity, dt

@@ -188,6 +188,19 @@ def test_a_command_beyond_the_ability_of_a_robot_gives_a_large_speed_and_a_notic
 
 @pytest.mark.slow
 @needs_files
+@pytest.mark.parametrize(("gait", "speed"), [("gallop", 1.3), ("pronk", 1.3), ("pace", 0.5)])
+def test_the_motion_that_belongs_to_a_gait_does_not_limit_the_speed(gait, speed):
+    """With the tolerances of a trot a gallop, a pronk and a pace of Go2 end at 0.7, 0.7 and 0.35 m/s."""
+    robot = legged.load(FILES["go2/go2"])
+    law = Locomotion(gait, Command(vx=speed))
+    run = legged.simulate(robot, law, ground=legged.Rigid(friction=0.6), until=5.0, integrator=STEP)
+    assert not run.warnings
+    late = run.times > 3.0
+    assert np.ptp(run.q[late, 4]) / np.ptp(run.times[late]) == pytest.approx(speed, rel=0.05)
+
+
+@pytest.mark.slow
+@needs_files
 def test_go2_trots_at_three_point_six_meters_per_second_without_a_notice():
     robot = legged.load(FILES["go2/go2"])
     law = Locomotion("trot", Command(vx=3.6))
