@@ -176,7 +176,7 @@ class Locomotion:
             schedules.append((float(begin), schedule))
         radius = float(np.max(np.linalg.norm(stances, axis=1)))
         least = LEAST_DUTY_ON_TWO if len(stances) == 2 else least_duty(robot, home)
-        return GaitChoice(tuple(schedules), by_speed, least, radius, height, gravity)
+        return GaitChoice(tuple(schedules), by_speed, least, radius, np.sign(stances), height, gravity)
 
 
 def _checked_hands(robot: Robot, home: Home, hands: Sequence[PathTask]) -> tuple[PathTask, ...]:

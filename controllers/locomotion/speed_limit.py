@@ -4,16 +4,20 @@ The largest speed of a robot depends on the torques and speeds of its joints alo
 estimate of it is better than a fifth. Four loads show that a robot is near it before it falls: the share of the time in
 which a motor gives all torque that it has at its speed, the inclination of the trunk, the distance by which the body
 sinks or rises, and that by which its speed stays behind the command. Each is relative to the value at which robots are
-at their limit. The load s of the robot is the largest of them forward and backward, and the root of the sum of their
-squares, with 1.44 times that of the motors, sideways and in turns, where robots fall when several of them are below
-their limit; between, with the fourth power f of the share of vx in the speed, it is f times the first plus 1 - f times
-the second. The speed limit u has the rate
+at their limit. The load s of the robot is the largest of them forward, and the root of the sum of their squares, with
+1.44 times that of the motors, backward, sideways and in turns, where robots fall when several of them are below their
+limit; between, with the fourth power f of the share of forward vx in the speed, it is f times the first plus 1 - f
+times the second. The speed limit u has the rate
 
     du/dt = a (1 - s) / 0.5,    between -(3 - 2 f) 0.05 g and a.
 
-The acceleration a is 0.05 g. Forward it is up to 0.15 g at speeds up to 0.8 sqrt(g h), with a transition until
-1.3 sqrt(g h), as long as no motor is at its limit: motors of a robot that is near its largest speed are at theirs
+The acceleration a is 0.05 g. Forward and backward it is up to 0.15 g at speeds up to 0.8 sqrt(g h), with a transition
+until 1.3 sqrt(g h), as long as no motor is at its limit: motors of a robot that is near its largest speed are at theirs
 before.
+
+In paces, bounds, gallops and pronks the trunk inclines, rises and lags in each cycle at all speeds. The tolerances of
+the first three loads are therefore 1 + 4 U times as large, with the unevenness U of the gait (`GaitChoice.unevenness`):
+once in a trot, and about twice in these gaits.
 
 Thus the robot accelerates less near its limit, stays at the speed at which its load is 1, and slows down above. In
 curves, friction bounds the speed in addition: the centripetal acceleration is at most 0.6 of the friction coefficient
@@ -38,13 +42,14 @@ from legged.spatial import Array, cross, is_finite, join
 _TILT = 0.3  # [rad], inclination of the trunk
 _SINK, _LIFT = 0.2, 0.15  # [h], distance of the center of mass below and above its height
 _LAG = 0.1  # [sqrt(g h)], commanded minus actual speed
+_UNEVEN = 4.0  # factor of the unevenness of a gait by which these tolerances increase
 _SATURATED = 0.6  # share of the time in which a motor gives all torque that it has at its speed
 _ALL = 0.98  # of this torque, from which on it is all
 _RISE, _FALL, _MEAN = 0.3, 3.0, 3.0
 """Time constants, [sqrt(h / g)]: of the first three loads when they rise and when they fall, and of the last load."""
 _GROWTH = 0.05  # [g], largest change of the speed limit
-_DECREASE = 3.0  # factor of a decrease sideways and in turns
-_SUM = np.array([1.0, 1.0, 1.0, 1.44])  # weights of the squares of loads that are added sideways and in turns
+_DECREASE = 3.0  # factor of a decrease backward, sideways and in turns
+_SUM = np.array([1.0, 1.0, 1.0, 1.44])  # weights of the squares of loads that are added there
 _CENTRIPETAL = 0.6  # of friction coefficient times g: largest centripetal acceleration
 _WIDTH = 0.5  # difference of the load from 1 at which the limit changes at this rate
 _GROWTH_IF_SLOW = 0.15  # [g], the same of an increase at low speeds
@@ -88,7 +93,7 @@ class SpeedLimit(NamedTuple):
         wanted: Any,
         last: Any,
         free: Any,
-        forward: Any,
+        along: Any,
         height: float,
         gravity: float,
         dt: float,
@@ -99,7 +104,7 @@ class SpeedLimit(NamedTuple):
             loads: The present loads before filtering, from `loads_of`, (4,), dimensionless.
             wanted: Commanded speed, [m/s]. last: Speed of the command that the robot follows, [m/s].
             free: Speed up to which it follows commands whatever its loads, [m/s].
-            forward: Fourth power of the share of vx in the commanded speed, from 0 to 1.
+            along: Fourth power of the share of vx in the commanded speed with the sign of vx, from -1 to 1.
             height: h, of the center of mass of the standing robot, [m]. gravity: Magnitude g, [m/s^2].
             dt: Time step, [s].
         """
@@ -108,10 +113,11 @@ class SpeedLimit(NamedTuple):
         shares = np.stack([*(np.minimum(1.0, dt / (x * time)) for x in rises), np.minimum(1.0, dt / (_MEAN * time))])
         filtered = self.loads + shares * (loads - self.loads)
         positive = np.maximum(filtered, 0.0)
+        forward = np.maximum(along, 0.0)
         largest = np.maximum(np.maximum(positive[0], positive[1]), np.maximum(positive[2], positive[3]))
         load = forward * largest + (1.0 - forward) * np.sqrt(positive @ (_SUM * positive) + 1e-12)
         slow = np.minimum(np.maximum((_FAST - self.most / unit) / (_FAST - _SLOW), 0.0), 1.0)
-        slow = slow * forward * np.maximum(1.0 - filtered[3] * _SATURATED / _SPARE, 0.0)
+        slow = slow * np.abs(along) * np.maximum(1.0 - filtered[3] * _SATURATED / _SPARE, 0.0)
         growth = where(load < 1.0, _GROWTH + (_GROWTH_IF_SLOW - _GROWTH) * slow, _GROWTH)
         fall = 1.0 + (_DECREASE - 1.0) * (1.0 - forward)
         rate = growth * gravity * np.minimum(np.maximum((1.0 - load) / _WIDTH, -fall), 1.0)
@@ -138,11 +144,12 @@ def followed_command(
         body: The present motion. v: Velocity, (nv,). planner: The robot. gaits: Its gaits.
         dt: Time between two evaluations, [s].
     """
-    speed, free = gaits.speed(wanted), gaits.free_speed(gaits.target(memory.chosen, memory.target))
-    loads = _present_loads(memory, body, v, planner, gaits.radius)
-    forward = (np.abs(wanted[0]) / np.maximum(speed, 1e-9)) ** 4
+    gait = gaits.target(memory.chosen, memory.target)
+    speed, free, tolerance = gaits.speed(wanted), gaits.free_speed(gait), 1.0 + _UNEVEN * gaits.unevenness(gait)
+    loads = _present_loads(memory, body, v, planner, gaits.radius) / np.stack([tolerance, tolerance, tolerance, 1.0])
+    share = wanted[0] / np.maximum(speed, 1e-9)
     limit = SpeedLimit.of(memory.speed).after(
-        loads, speed, gaits.speed(memory.command), free, forward, planner.height, planner.gravity, dt
+        loads, speed, gaits.speed(memory.command), free, share * np.abs(share) ** 3, planner.height, planner.gravity, dt
     )
     inward = np.sqrt(wanted[:2] @ wanted[:2]) * np.abs(wanted[2])
     curve = np.sqrt(np.maximum(inward / (_CENTRIPETAL * memory.friction * planner.gravity), 1.0))

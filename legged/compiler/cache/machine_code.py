@@ -129,7 +129,7 @@ def _in_stages(
         graph: What it computes. key: The key of the module that calls the others. modules: As for `_object_files`.
         target: The processor and the type of the numbers.
     """
-    unoptimized = dict[str, str]()
+    unoptimized = dict[str, staged.Module]()
     code = _bound(graph, key, _object_files(modules, target, unoptimized), target)
     if not unoptimized:
         return code
@@ -167,7 +167,9 @@ def load_module(key: Sequence[str], program: Callable[[], str], target: llvm.Tar
 
 
 def _object_files(
-    modules: Mapping[_Key, Callable[[], str]], target: llvm.Target, unoptimized: dict[str, str] | None = None
+    modules: Mapping[_Key, Callable[[], str]],
+    target: llvm.Target,
+    unoptimized: dict[str, staged.Module] | None = None,
 ) -> dict[_Key, bytes]:
     """Return the object files of modules by their keys: from the cache folder, or else compiled and stored there.
 
@@ -176,18 +178,22 @@ def _object_files(
 
     Args:
         modules: Writers of the modules in LLVM IR, by their keys. target: The processor and the type of the numbers.
-        unoptimized: Receives the modules that are compiled without optimization and not stored, by the names of their
-            files; None to optimize all.
+        unoptimized: Receives the modules that are compiled without optimization, now or for another graph, and not
+            stored, by the names of their files; None to optimize all.
     """
     files = [disk.file_name(disk.CODE, *key) for key in modules]
     contents = dict(enumerate(map(disk.read, files)))
+    if unoptimized is not None:
+        shared = {file: module for file in files if file is not None and (module := staged.in_work(file)) is not None}
+        unoptimized |= {file: shared[file] for k, file in enumerate(files) if contents[k] is None and file in shared}
+        contents |= {k: unoptimized[file].code for k, file in enumerate(files) if file in unoptimized}
     missing = [k for k, content in contents.items() if content is None]
     with llvm.target_context(target), _Background(target) as background:
         for k, write in enumerate(modules.values()):
             if k in missing:
                 ir, file, level = write(), files[k], 2
                 if unoptimized is not None and file is not None and staged.is_staged(ir):
-                    unoptimized[file], level = ir, 0
+                    unoptimized[file], level = staged.Module(ir), 0
                 if k == len(files) - 1:
                     contents[k] = llvm.machine_code(ir, level)
                 else:
@@ -195,8 +201,11 @@ def _object_files(
     contents |= background.result()
     objects = {key: contents[k] or b"" for k, key in enumerate(modules)}
     for k, key in enumerate(modules):
-        if k in missing and files[k] not in (unoptimized or ()):
-            disk.write(files[k], objects[key])
+        file = files[k]
+        if unoptimized is not None and file in unoptimized:
+            unoptimized[file].code = objects[key]
+        elif k in missing:
+            disk.write(file, objects[key])
     return objects
 
 

@@ -42,22 +42,69 @@ def is_staged(ir: str) -> bool:
     return len(ir) > LONG and " contract " not in ir
 
 
-def optimize(modules: Mapping[str, str], target: llvm.Target, finished: Callable[[], None]) -> None:
-    """Start to optimize modules, and write their code into the cache folder.
+class Module:
+    """A module that is compiled without optimization at first, for all graphs with it that are compiled meanwhile.
 
     Args:
-        modules: The modules in LLVM IR by the names of their files.
+        ir: The module in LLVM IR, which the other process receives.
+
+    Attributes:
+        code: Its object file without optimization. is_optimized: Set when the other process has ended.
+    """
+
+    def __init__(self, ir: str):
+        self.ir, self.code, self.is_optimized = ir, b"", threading.Event()
+
+
+_modules: dict[str, Module] = {}
+"""The modules that other processes optimize, by the names of their files."""
+
+
+def in_work(file: str | None) -> Module | None:
+    """Return the module that another process optimizes into a file; None if there is none."""
+    return _modules.get(file or "")
+
+
+def optimize(modules: Mapping[str, Module], target: llvm.Target, finished: Callable[[], None]) -> None:
+    """Start to optimize modules, except those in work, and write their code into the cache folder.
+
+    Args:
+        modules: The modules by the names of their files.
         target: The processor and the type of the numbers.
-        finished: Called by a thread when the files have been written.
+        finished: Called by a thread when no module is in work any more; the files exist unless a process has failed.
 
     Raises:
         OSError: No other process can be started.
     """
+    new = {file: module for file, module in modules.items() if module.ir}
+    process = _started(target, {file: module.ir for file, module in new.items()}) if new else None
+    _modules.update(new)
+    for module in new.values():
+        module.ir = ""
+
+    def wait() -> None:
+        if process is not None:
+            process.wait()
+        for file, module in new.items():
+            _modules.pop(file, None)
+            module.is_optimized.set()
+        for module in modules.values():
+            module.is_optimized.wait()
+        with _finishing:
+            if not _ending.is_set():
+                finished()
+
+    with suppress(RuntimeError):  # no thread can be started while the interpreter ends
+        threading.Thread(target=wait, name="legged-stages", daemon=True).start()
+
+
+def _started(target: llvm.Target, modules: dict[str, str]) -> subprocess.Popen[bytes]:
+    """Return a new process that optimizes modules in LLVM IR, which are given by the names of their files."""
     variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "LEGGED_CACHE": str(disk.parent_folder())}
     with tempfile.TemporaryFile() as file:
-        pickle.dump((target, dict(modules)), file)
+        pickle.dump((target, modules), file)
         file.seek(0)
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-c", _PROGRAM],
             stdin=file,
             stdout=subprocess.DEVNULL,
@@ -66,15 +113,6 @@ def optimize(modules: Mapping[str, str], target: llvm.Target, finished: Callable
             start_new_session=True,  # Ctrl-C does not reach it
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
-
-    def wait() -> None:
-        if process.wait() == 0:
-            with _finishing:
-                if not _ending.is_set():
-                    finished()
-
-    with suppress(RuntimeError):  # no thread can be started while the interpreter ends
-        threading.Thread(target=wait, name="legged-stages", daemon=True).start()
 
 
 _finishing, _ending = threading.Lock(), threading.Event()
@@ -88,14 +126,15 @@ def _end() -> None:
         _ending.set()
 
 
-def _renew_lock() -> None:
-    """Give a forked process a lock that no thread of its parent holds."""
+def _renew() -> None:
+    """Give a forked process a lock that no thread of its parent holds, and no modules, for which no thread waits."""
     global _finishing
     _finishing = threading.Lock()
+    _modules.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+    os.register_at_fork(after_in_child=_renew)
 
 
 def main() -> None:

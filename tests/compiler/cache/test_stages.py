@@ -35,17 +35,18 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("LEGGED_WITHOUT", "")
     monkeypatch.setattr(staged, "LONG", 0)
     monkeypatch.setattr(selection, "PLANNED_NODES", 0)
+    staged._modules.clear()
     machine_code.unload()
     yield tmp_path / "legged"
     machine_code.unload()
 
 
-def time_loop(seed=1, dtype=None):
+def time_loop(seed=1, dtype=None, rate=0.1):
     """Return the time loop of a random function of the state, which has a loop of its own."""
     function = random_function(seed)
 
     def step(clock, parameters, state):
-        return 0.5 * state + 0.1 * function(state)[:N] + clock[1] * parameters[0], 0.0
+        return 0.5 * state + rate * function(state)[:N] + clock[1] * parameters[0], 0.0
 
     graph = trace(step, {"clock": (3,), "parameters": (1,), "state": (N,)})
     assert graph.loops
@@ -73,7 +74,11 @@ def wait_until(condition):
 def requests(monkeypatch):
     """What another process would optimize: the modules of each request, and the function that replaces code."""
     made = []
-    monkeypatch.setattr(staged, "optimize", lambda modules, target, finished: made.append((modules, target, finished)))
+
+    def request(modules, target, finished):
+        made.append(({file: module.ir for file, module in modules.items()}, target, finished))
+
+    monkeypatch.setattr(staged, "optimize", request)
     return made
 
 
@@ -134,6 +139,23 @@ def test_code_is_replaced_while_it_is_in_use(folder):
     for name in ("legged_time_loop", "legged_time_loop_part"):
         target = ctypes.c_int64.from_address(codes[0].address(selection.code_variable(name))).value
         assert target == second.address(name) != first.address(name)
+
+
+def test_a_loop_of_two_graphs_is_compiled_and_optimized_once(folder, monkeypatch):
+    """The second graph uses its code without optimization, and is replaced when the process of the first has ended."""
+    compiled, optimized, compile_module, start = [], [], llvm.machine_code, staged._started
+    monkeypatch.setattr(llvm, "machine_code", lambda ir, level: (compiled.append(ir), compile_module(ir, level))[1])
+    monkeypatch.setattr(
+        staged, "_started", lambda target, modules: (optimized.append(modules), start(target, modules))[1]
+    )
+    monkeypatch.setattr(staged, "_PROGRAM", f"import time; time.sleep(1); {staged._PROGRAM}")
+    loops = [time_loop(rate=rate) for rate in (0.1, 0.2)]
+    first = [advanced(loop) for loop in loops]
+    assert len(compiled) == len({*compiled}) and [len(modules) > 1 for modules in optimized] == [True, False]
+    assert not optimized[0].keys() & optimized[1].keys() and all(ir for modules in optimized for ir in modules.values())
+    codes = [loop._run_single.code for loop in loops]
+    wait_until(lambda: all(len(code._targets) == 2 for code in codes))
+    assert [advanced(loop).tobytes() for loop in loops] == [x.tobytes() for x in first] and not staged._modules
 
 
 def test_optimized_code_of_the_cache_is_used_at_once(folder, requests, monkeypatch):

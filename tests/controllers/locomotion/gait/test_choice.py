@@ -19,8 +19,11 @@ HEIGHT, GRAVITY = 0.3, 9.81
 WALK, TROT = ContactSchedule(0.6, 0.7, (0.0, 0.25, 0.5, 0.75)), ContactSchedule(0.5, 0.5, (0.0, 0.5, 0.5, 0.0))
 
 
+SIDES = np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
+
+
 def choice(by_speed=True, least=0.33):
-    return GaitChoice(((0.0, WALK), (0.3, TROT)), by_speed, least, 0.25, HEIGHT, GRAVITY)
+    return GaitChoice(((0.0, WALK), (0.3, TROT)), by_speed, least, 0.25, SIDES, HEIGHT, GRAVITY)
 
 
 def command(vx=0.0, vy=0.0, rate=0.0, jump=0.0):
@@ -67,6 +70,19 @@ def test_the_gait_of_a_speed_changes_later_when_the_robot_becomes_slower():
     assert gaits.chosen(0.0, command(rate=2.0), 0.0) == 1.0
     assert choice(by_speed=False).chosen(0.4, command(), 0.0) == 1.0
     assert gaits.target(1.0, WALK.parameters) == pytest.approx(TROT.parameters)
+
+
+def test_gaits_in_which_sides_rows_or_all_feet_stand_in_turn_are_uneven_and_a_trot_is_not():
+    def unevenness(duty, *touchdowns):
+        return choice().unevenness(ContactSchedule(0.5, duty, touchdowns).parameters)
+
+    one = (np.sin(0.6 * np.pi) / (0.6 * np.pi)) ** 2  # of the Fourier coefficient of a stance
+    for touchdowns in ((0.0, 0.5, 0.0, 0.5), (0.0, 0.0, 0.5, 0.5), (0.0, 0.0, 0.0, 0.0)):
+        for shift in (0.0, 0.3):
+            assert unevenness(0.6, *(x + shift for x in touchdowns)) == pytest.approx(one, rel=1e-12)
+    assert 1.0 + unevenness(0.5, 0.0, 0.5, 0.5, 0.0) == 1.0
+    assert unevenness(1.0, 0.0, 0.5, 0.0, 0.5) == pytest.approx(0.0, abs=1e-12)
+    assert unevenness(0.7, *WALK.touchdowns) == pytest.approx(0.5 * (np.sin(0.7 * np.pi) / (0.7 * np.pi)) ** 2)
 
 
 def test_the_automatic_gait_of_a_robot_with_two_feet_is_a_walk():

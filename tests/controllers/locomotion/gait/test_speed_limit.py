@@ -27,10 +27,10 @@ def limit(load=0.0, most=1.0, held=0.0):
     return SpeedLimit(np.array([0.0, load, 0.0, load]), most * UNIT, held)
 
 
-def advanced(before, load, wanted=2.0, last=1.0, free=0.3, steps=1, forward=1.0):
+def advanced(before, load, wanted=2.0, last=1.0, free=0.3, steps=1, along=1.0):
     for _ in range(steps):
         loads = np.array([0.0, load, 0.0, load])
-        before = before.after(loads, wanted * UNIT, last * UNIT, free * UNIT, forward, HEIGHT, GRAVITY, DT)
+        before = before.after(loads, wanted * UNIT, last * UNIT, free * UNIT, along, HEIGHT, GRAVITY, DT)
     return before
 
 
@@ -45,15 +45,16 @@ def test_the_limit_rises_without_load_stays_at_the_load_one_and_falls_above():
     assert rate(3.0, 0.5) == pytest.approx(-0.05, abs=1e-12)
 
 
-def test_sideways_and_in_turns_loads_add_and_the_limit_rises_slowly_and_falls_fast():
-    def rate(load, most=1.3, forward=0.0):
-        return (advanced(limit(load, most), load, last=2.0, forward=forward).most - most * UNIT) / (DT * GRAVITY)  # [g]
+def test_backward_sideways_and_in_turns_loads_add_and_the_limit_falls_fast_and_rises_slowly_but_along():
+    def rate(load, most=1.3, along=0.0):
+        return (advanced(limit(load, most), load, last=2.0, along=along).most - most * UNIT) / (DT * GRAVITY)  # [g]
 
     single = np.sqrt(1.0 / 2.44)  # of two equal loads, that of the motors with 1.44 times its square
     rates = [rate(load) for load in (0.0, 0.75 * single, single, 1.5 * single, 3.0 * single)]
     assert rates == pytest.approx([0.05, 0.025, 0.0, -0.05, -0.15], abs=1e-9)
-    assert rate(0.0, 0.5) == pytest.approx(0.05, abs=1e-9)
-    assert rate(0.75, forward=0.5) == pytest.approx(0.1 * (1.0 - 0.375 * (1.0 + np.sqrt(2.44))), abs=1e-9)
+    assert [rate(load, along=-1.0) for load in (0.0, 0.75 * single, single, 1.5 * single)] == pytest.approx(rates[:4])
+    assert [rate(0.0, 0.5, along) for along in (0.0, -0.5, -1.0)] == pytest.approx([0.05, 0.1, 0.15], abs=1e-9)
+    assert rate(0.75, along=0.5) == pytest.approx(0.1 * (1.0 - 0.375 * (1.0 + np.sqrt(2.44))), abs=1e-9)
 
 
 def test_the_limit_stays_near_the_present_speed_and_above_the_free_speed():
@@ -183,6 +184,19 @@ def test_a_command_beyond_the_ability_of_a_robot_gives_a_large_speed_and_a_notic
     late = run.times > 6.0
     speed = np.linalg.norm(run.v[late][:, 3:5], axis=1).mean()
     assert least < speed < most
+
+
+@pytest.mark.slow
+@needs_files
+@pytest.mark.parametrize(("gait", "speed"), [("gallop", 1.3), ("pronk", 1.3), ("pace", 0.5)])
+def test_the_motion_that_belongs_to_a_gait_does_not_limit_the_speed(gait, speed):
+    """With the tolerances of a trot a gallop, a pronk and a pace of Go2 end at 0.7, 0.7 and 0.35 m/s."""
+    robot = legged.load(FILES["go2/go2"])
+    law = Locomotion(gait, Command(vx=speed))
+    run = legged.simulate(robot, law, ground=legged.Rigid(friction=0.6), until=5.0, integrator=STEP)
+    assert not run.warnings
+    late = run.times > 3.0
+    assert np.ptp(run.q[late, 4]) / np.ptp(run.times[late]) == pytest.approx(speed, rel=0.05)
 
 
 @pytest.mark.slow
