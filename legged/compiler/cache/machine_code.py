@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import NamedTuple
 from weakref import WeakValueDictionary, ref
 
@@ -94,13 +94,10 @@ def load(
     with _lock:
         code = _loaded.get(key)
         if code is None:
-            loops: dict[_Key, Callable[[], str]] = {
-                (loop, str(width), processor): partial(selection.loop_module, loop, width)
-                for loop in sorted(graph.loops, key=lambda loop: len(loop.body.nodes))
-            }
-            longest = dict([loops.popitem()]) if loops else {}  # written while another thread compiles the program
             modules: dict[_Key, Callable[[], str]] = {(write.__name__, processor): write for write in shared}
-            modules |= {**loops, key: lambda: program(graph), **longest}
+            modules[key] = lambda: program(graph)  # the longest one, as a rule
+            for loop in sorted(graph.loops, key=lambda loop: -len(loop.body.nodes)):
+                modules[loop, str(width), processor] = partial(selection.loop_module, loop, width)
             if staged.is_possible():
                 code = _in_stages(graph, modules, target)
             else:
@@ -167,8 +164,8 @@ def _object_files(
 ) -> list[bytes]:
     """Return the object files of modules: from the cache folder, or else compiled and stored there.
 
-    All modules but the last are compiled by another thread, while this one writes the next ones and compiles the last,
-    if a processor is free.
+    If a processor is free, another thread compiles the modules in their order while this one writes the next ones;
+    then both compile what is left. Long modules come first, so that they are not compiled at the same time.
 
     Args:
         modules: Writers of the modules in LLVM IR, by their keys. target: The processor and the type of the numbers.
@@ -184,10 +181,11 @@ def _object_files(
                 ir, file, level = write(), files[k], 2
                 if unoptimized is not None and file is not None and staged.is_staged(ir):
                     unoptimized[file], level = ir, 0
-                if k == len(files) - 1:
+                if k == missing[-1]:
                     contents[k] = llvm.machine_code(ir, level)
                 else:
                     background.compile(k, ir, level)
+        background.compile_rest()
     contents |= background.result()
     objects = [contents[k] or b"" for k in range(len(files))]
     for k in missing:
@@ -224,6 +222,12 @@ class _Background:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run)
             self._thread.start()
+
+    def compile_rest(self) -> None:
+        """Compile modules that the thread has not begun."""
+        with suppress(Empty):
+            while module := self._modules.get_nowait():
+                self._objects[module[0]] = llvm.machine_code(*module[1:])
 
     def result(self) -> dict[int, bytes]:
         """Return the object files of all modules, after the context; raise an error of LLVM in that thread."""
