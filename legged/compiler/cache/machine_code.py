@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from queue import Empty, SimpleQueue
@@ -17,6 +17,7 @@ from legged.compiler import mechanisms
 from legged.compiler.cache import disk, staged
 from legged.compiler.codegen import llvm, selection, tables
 from legged.compiler.ir.graph import Graph
+from legged.compiler.ir.operations import Loop
 from legged.compiler.ir.pass_times import CompilationReport, add_times
 from legged.compiler.ir.tracer import gc_paused
 
@@ -95,9 +96,7 @@ def load(
         code = _loaded.get(key)
         if code is None:
             modules: dict[_Key, Callable[[], str]] = {(write.__name__, processor): write for write in shared}
-            modules[key] = lambda: program(graph)  # the longest one, as a rule
-            for loop in sorted(graph.loops, key=lambda loop: -len(loop.body.nodes)):
-                modules[loop, str(width), processor] = partial(selection.loop_module, loop, width)
+            modules |= _modules_of(graph, key, program, width)
             if staged.is_possible():
                 code = _in_stages(graph, modules, target)
             else:
@@ -108,6 +107,24 @@ def load(
         if len(_recent) > _MAX_UNUSED:
             _recent.popitem(last=False)
     return code
+
+
+def _modules_of(graph: Graph, key: _Key, program: Callable[[Graph], str], width: int) -> dict[_Key, Callable[[], str]]:
+    """Return the writers of the modules of a graph, in the order of their compilation, see `_object_files`.
+
+    Short loops come first, which are compiled while the program is written. The program comes before long loops: only
+    the last of these is then compiled at the same time as other code, as LLVM needs much memory for all of them.
+
+    Args:
+        graph, program, width: As in `load`. key: Key of the program.
+    """
+
+    def written(loops: Iterable[Loop]) -> dict[_Key, Callable[[], str]]:
+        return {(loop, str(width), key[-1]): partial(selection.loop_module, loop, width) for loop in loops}
+
+    loops = sorted(graph.loops, key=lambda loop: len(loop.body.nodes))
+    count = sum(len(loop.body.nodes) <= selection.OUTLINE_NODES for loop in loops)
+    return {**written(loops[:count]), key: lambda: program(graph), **written(reversed(loops[count:]))}
 
 
 def _bound(graph: Graph, target: llvm.Target, objects: Sequence[bytes]) -> llvm.LoadedCode:
@@ -165,7 +182,7 @@ def _object_files(
     """Return the object files of modules: from the cache folder, or else compiled and stored there.
 
     If a processor is free, another thread compiles the modules in their order while this one writes the next ones;
-    then both compile what is left. Long modules come first, so that they are not compiled at the same time.
+    then both compile what is left.
 
     Args:
         modules: Writers of the modules in LLVM IR, by their keys. target: The processor and the type of the numbers.
