@@ -120,9 +120,8 @@ def test_parts_move_robots_of_all_kinds_as_the_whole_does_in_steps_of_two_length
     elif case == "wall of a group":
         link = legged.Link("link", CUBE, shapes=[Box((0.2, 0.2, 0.2))])
         wall = legged.RobotBuilder("wall", link, base=legged.FixedBase()).build()
-        robot = legged.combine({"cube": robot, "wall": wall}, at={"wall": (0.0, 0.05, 0.1), "cube": (1.0, 0.0, 0.0)})
-        q, _ = robot.join_states({"wall": np.zeros(0), "cube": [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.1]})
-        pairs, pushes = (("wall/link", "ball"), ("cube/trunk", "ball")), ()
+        robot = legged.combine({"arm": arm(), "wall": wall}, at={"arm": (1.0, 0.0, 0.0), "wall": (0.0, 0.05, 0.1)})
+        q, pairs, pushes = [0.1], (("wall/link", "ball"), ("arm/arm", "ball")), ()
     ground, v = Rigid(0.3, pairs=pairs, tolerance=1e-9), np.zeros(robot.nv)
     started, _ = adapt(None).start(robot, ground, np.array(q), v)
     parts, whole = (
