@@ -99,15 +99,17 @@ def floating(damping=0.0):
 
 
 def shoved(link, position):
-    """A strong push on a link in the first 10 ms, and its ball at a position on the ground that flies against it."""
-    push = legged.Push(link, (0.5, 0.3, 0.2), at=0.0, duration=0.01, point=(0.1, 0.0, 0.05))
+    """Strong pushes in the first 10 ms on a link, and on a ball at a position that flies against it, and the ball."""
+    pushes = [
+        legged.Push(name, (0.5, 0.3, 0.2), at=0.0, duration=0.01, point=(0.1, 0.0, 0.05)) for name in (link, "ball")
+    ]
     ball = FreeBody("ball", legged.sphere_inertia(0.5, 0.1), [Sphere(0.1)], position, velocity=(-1.0, 0.2, 0.0))
-    return (push,), [ball]
+    return pushes, [ball]
 
 
 @pytest.mark.parametrize("case", ["stop", "damped base", "pushed base", "wall of a group"])
 def test_parts_move_robots_of_all_kinds_as_the_whole_does_in_steps_of_two_lengths(case):
-    """The robot is hit by a ball; a joint is held by its stop, or a push or friction acts on the base.
+    """The robot is hit by a ball; a joint is held by its stop, or friction or a push acts on the base.
 
     The inertia of the damped base depends on the length of a step, and the wall of a group is a part of the world.
     """
