@@ -34,6 +34,8 @@ BOXES = (2, 4, 8, 16, 32, 64)
 _POINTS = 4  # contact candidates of two boxes, and of a box on the terrain
 SECONDS, MEGABYTES = 2.0, 300.0
 """Largest start time [s] and memory [MB] of a scene."""
+_HERE = "--in-this-process"
+"""Option of the command that measures its own process."""
 GO2 = "go2_description/urdf/go2.urdf"
 ANYMAL = "anymal_c_simple_description/urdf/anymal.urdf"
 G1 = "g1_description/urdf/g1_29dof_rev_1_0.urdf"
@@ -201,16 +203,23 @@ def measured(scene: str) -> tuple[Start, Start]:
 
     The process that optimizes code of the first start is not measured. Another start, without it, fills the cache.
     """
-    command = [sys.executable, "-m", "benchmarks.contact.growth", scene]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        environments = [{**os.environ, "LEGGED_CACHE": folder, "LEGGED_WITHOUT": off} for off in ("", "two stages", "")]
-        cold, _, warm = (
-            Start(
-                *json.loads(subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout)
-            )
-            for variables in environments
-        )
+        cold, _, warm = (_in_new_process(scene, folder, without) for without in ("", "two stages", ""))
     return cold, warm
+
+
+def from_empty_cache(scene: str) -> Start:
+    """Return the start of a scene in a new process with an empty cache and all mechanisms, as users have them."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        return _in_new_process(scene, folder, "")
+
+
+def _in_new_process(scene: str, folder: str, without: str) -> Start:
+    """Return the start of a scene in a new process with a cache folder and without some mechanisms of the compiler."""
+    command = [sys.executable, "-m", "benchmarks.contact.growth", scene, _HERE]
+    variables = {**os.environ, "LEGGED_CACHE": folder, "LEGGED_WITHOUT": without}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+    return Start(*json.loads(done.stdout))
 
 
 def starts_table(scenes: Iterable[str] = SCENES) -> str:
@@ -265,4 +274,8 @@ def _draw(path: Path, rows: list[tuple[int, int, float, float, float]]) -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(start(sys.argv[1])))
+    if _HERE in sys.argv:
+        print(json.dumps(start(sys.argv[1])))
+    else:
+        seconds, elapsed, megabytes, count = from_empty_cache(sys.argv[1])
+        print(f"processor {seconds:.2f} s, elapsed {elapsed:.2f} s, {megabytes:.0f} MB, {count} candidates")

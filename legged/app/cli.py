@@ -28,7 +28,7 @@ from legged.app.options import (
 from legged.app.sweeping import app as sweep_commands
 from legged.app.viewing import demo_command, view_command
 from legged.errors import DefinitionError, LeggedError
-from legged.output import as_terminal
+from legged.output import as_terminal, printable
 from legged.version import __version__
 
 app = typer.Typer(
@@ -251,7 +251,7 @@ def cache(
     """Show the location and size of the cache of compiled code, or clear it."""
     from legged.compiler import cache_contents, clear_cache
 
-    print(cache_contents())
+    print(printable(str(cache_contents())))
     if clear:
         print(f"deleted: {clear_cache()}")
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from legged.app.options import RobotName, output_file, output_folder, positive, stop
+from legged.app.options import RobotName, output_file, output_folder, positive, print_path, stop
 from legged.arguments import known_name
 from legged.errors import ArgumentError
 
@@ -70,7 +70,7 @@ def train_command(
         done = f"interrupted after {training.learner.transitions:.3g} transitions"
         stop(f"{done}; go on with --resume {output}/checkpoint.pt")
     for path in write_report(training, output, task):
-        print(path)
+        print_path(path)
 
 
 def play_command(
@@ -113,7 +113,7 @@ def play_command(
         run = legged.simulate(chosen, law, ground=made.ground, until=duration, integrator=steps)
         print(run)
         if html is not None:
-            print(run.save_html(html))
+            print_path(run.save_html(html))
         if run.ended:
             stop(run.ended)
         return

@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from legged.errors import SimulationError
-from legged.output import as_terminal
+from legged.output import as_terminal, printable
 
 
 def stop(reason: str) -> NoReturn:
@@ -32,7 +32,12 @@ def print_written(output: Path | None, write: Callable[[Path], Iterable[Path]]) 
     """Write results into the folder of `--output`, if it is given, and print the paths of the files."""
     if output is not None:
         for path in write(output):
-            print(as_terminal(str(path)))
+            print_path(path)
+
+
+def print_path(path: Path) -> None:
+    """Print a path on a line of its own, with control characters as escapes."""
+    print(printable(str(path)))
 
 
 def robot_names(incomplete: str) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from legged.app.options import print_path
 from legged.errors import DefinitionError, SimulationInterrupt
 from legged.output import as_terminal, output_file, replaced, visible, write_table
 
@@ -83,12 +84,14 @@ def table(
         numbers = numbers.filter(is_failed)
     if output is None:
         first = numbers.slice(0, rows).to_pandas().set_index("row")
-        print(as_terminal(first.map(lambda x: visible(x, 80) if isinstance(x, str) else x).to_string()))
+        shown = first.map(lambda x: visible(x, 80) if isinstance(x, str) else x).rename(columns=visible)
+        print(as_terminal(shown.to_string()))
         print(f"{len(first)} of {len(numbers)} rows")
     elif output.suffix == ".csv":
-        print(write_table(output, numbers.column_names, zip(*(x.to_pylist() for x in numbers.columns), strict=True)))
+        columns = (x.to_pylist() for x in numbers.columns)
+        print_path(write_table(output, numbers.column_names, zip(*columns, strict=True)))
     else:
         path = output_file(output, ".parquet")
         with replaced(path) as draft:
             pq.write_table(numbers, draft)
-        print(path)
+        print_path(path)

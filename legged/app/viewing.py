@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from legged.app.options import ROBOT, BaseName, Duration, output_file, robot_names
+from legged.app.options import ROBOT, BaseName, Duration, output_file, print_path, robot_names
 
 Html = Annotated[
     Path | None,
@@ -42,11 +42,11 @@ def view_command(
         return
     run = legged.Run.load(what)
     if html is not None:
-        print(run.save_html(html))
+        print_path(run.save_html(html))
     if video is not None:
         from legged.simulation import plots
 
-        print(plots.animate(run, video, fps=25.0))
+        print_path(plots.animate(run, video, fps=25.0))
     if not wanted:
         legged.view(run, port=port, wait=True)
 
@@ -68,7 +68,7 @@ def demo_command(
     run = legged.simulate(robot, law, ground=legged.ground.paper_ground(robot), until=duration)
     print(run)
     if html is not None:
-        print(run.save_html(html))
+        print_path(run.save_html(html))
         return
     viewer = legged.view(run, port=port, wait=False)
     webbrowser.open(viewer.address)

@@ -25,7 +25,7 @@ from legged.contact.detection.pairs import (
     Side,
     SolidTerrain,
     SphereTerrain,
-    bounding_radius,
+    are_apart,
     candidate_count,
     ordered,
 )
@@ -132,13 +132,13 @@ class Scene:
         return ContactGeometry(gap, frame, np.array([contact.point for contact in contacts]).reshape(-1, 3))
 
     def deepest(self, qs: Sequence[Array]) -> tuple[float, str]:
-        """Return the least gap, [m], and the name of its candidate, of pairs whose bounding spheres overlap.
+        """Return the least gap, [m], and the name of its candidate, of pairs that are not `are_apart`.
 
         Args:
             qs: Configuration of each robot, (nq,), mixed units.
         """
         poses, gaps = [motion(robot, q) for robot, q in zip(self.robots, qs, strict=True)], [(np.inf, "")]
-        for pair in (pair for pair in self.pairs if not _spheres_apart(pair, poses)):
+        for pair in (pair for pair in self.pairs if not are_apart(pair, poses)):
             contacts = zip(pair.detect(poses, self.ground.terrain), pair.names, strict=True)
             gaps += [(float(contact.gap), name) for contact, name in contacts]
         return min(gaps)
@@ -248,8 +248,8 @@ def self_pairs(robot: Robot) -> tuple[Pair, ...]:
         if any(_carrier(robot, a, carriers) == b for a, b in (bodies, bodies[::-1])):
             continue
         pairs = _between(links[one.name], links[other.name])
-        overlapping = (pair for pair in pairs if not _spheres_apart(pair, poses))
-        if all(contact.gap > 0.0 for pair in overlapping for contact in pair.detect(poses, Flat())):
+        near = (pair for pair in pairs if not are_apart(pair, poses))
+        if all(contact.gap > 0.0 for pair in near for contact in pair.detect(poses, Flat())):
             between_links += pairs
     return tuple(between_links)
 
@@ -257,14 +257,6 @@ def self_pairs(robot: Robot) -> tuple[Pair, ...]:
 def _shaped_pairs(robot: Robot) -> list[tuple[PlacedLink, PlacedLink]]:
     """Return all pairs of links of a robot that have shapes."""
     return list(combinations([link for link in robot.links if link.shapes], 2))
-
-
-def _spheres_apart(pair: Pair, poses: list[Any]) -> bool:
-    """Return whether a pair has two shapes whose bounding spheres are apart at given poses."""
-    if not isinstance(pair, ShapePair):
-        return False
-    (_, a), (_, b) = (shape.pose(poses) for shape in (pair.one, pair.other))
-    return bool(np.linalg.norm(a - b) > bounding_radius(pair.one.shape) + bounding_radius(pair.other.shape))
 
 
 def _member(robot: Robot, link: PlacedLink) -> int:

@@ -232,6 +232,18 @@ def test_names_cannot_control_the_terminal_or_add_lines(cli, tmp_path, command, 
     assert not re.search("[\0-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e]|^FORGED", out + err, flags=re.MULTILINE)
 
 
+def test_paths_cannot_control_the_terminal_or_add_lines(cli, tmp_path, monkeypatch):
+    folder = tmp_path / "\x9b31m\u202e\nFORGED"
+    folder.mkdir()
+    run = legged.simulate(robots.planar_hopper(), until=0.01)
+    path = run.save(folder / "run.npz")
+    monkeypatch.setenv("LEGGED_CACHE", str(folder))
+    for line in ("cache", f"view '{path}' --html '{folder}/page.html'", f"view '{path}' --video '{folder}/run.gif'"):
+        status, out, err = cli(line)
+        assert status == 0 and out.count("\n") == 1 and r"\x9b31m\u202e\x0aFORGED" in out
+        assert not err
+
+
 def test_cache_shows_and_clears_compiled_code(cli, tmp_path, monkeypatch):
     monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
     assert cli("cache") == (0, f"{tmp_path / 'legged'}: no compiled code\n", "")

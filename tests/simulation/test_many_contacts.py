@@ -12,6 +12,7 @@ from legged.compiler import CompilationReport
 from legged.contact import Box, Capsule, Cylinder, FreeBody, Hull, Material, Rigid, Scene, Sphere
 from legged.contact.detection.box_box import FAR
 from legged.contact.pair_tables import MARGIN, PairTables, Poses
+from legged.dynamics.kinematics import motion
 from legged.rotations import quaternion_matrix
 from legged.simulation.backend import Backend, has_parts, select_backend
 from legged.simulation.compiled_plants import compiled_parts
@@ -89,6 +90,61 @@ def test_parts_move_a_scene_as_the_equations_of_the_whole_do(restitution):
         np.testing.assert_allclose(parts.energies(q, s), whole.outputs(q, s)[:2], atol=1e-12)
         q, s, impulse = q_next, s_next, impulse + h * np.abs(one.forces).sum()
     assert impulse > 0.1  # [N s], the bodies have met
+
+
+def floating(damping=0.0):
+    """A cube on a floating base without joints."""
+    link = legged.Link("trunk", CUBE, shapes=[Box((0.2, 0.2, 0.2))])
+    return legged.RobotBuilder("cube", link, base=legged.FloatingBase(damping=damping)).build()
+
+
+def shoved(link, position):
+    """Strong pushes in the first 10 ms on a link, and on a ball at a position that flies against it, and the ball."""
+    pushes = [
+        legged.Push(name, (0.5, 0.3, 0.2), at=0.0, duration=0.01, point=(0.1, 0.0, 0.05)) for name in (link, "ball")
+    ]
+    ball = FreeBody("ball", legged.sphere_inertia(0.5, 0.1), [Sphere(0.1)], position, velocity=(-1.0, 0.2, 0.0))
+    return pushes, [ball]
+
+
+@pytest.mark.parametrize("case", ["stop", "damped base", "pushed base", "wall of a group"])
+def test_parts_move_robots_of_all_kinds_as_the_whole_does_in_steps_of_two_lengths(case):
+    """The robot is hit by a ball; a joint is held by its stop, or friction or a push acts on the base.
+
+    The inertia of the damped base depends on the length of a step, and the wall of a group is a part of the world.
+    """
+    pushes, bodies = shoved("trunk", (0.2, 0.05, 0.1))
+    robot, pairs = floating(20.0 if case == "damped base" else 0.0), (("trunk", "ball"),)
+    q = np.array([1.0, *np.zeros(5), 0.1])
+    if case == "stop":
+        robot, q, pairs = arm(lower=-1.0, upper=0.0), [0.02], (("arm", "ball"),)
+        pushes, bodies = shoved("arm", (0.13, 0.0, 0.25))
+    elif case == "wall of a group":
+        link = legged.Link("link", CUBE, shapes=[Box((0.2, 0.2, 0.2))])
+        wall = legged.RobotBuilder("wall", link, base=legged.FixedBase()).build()
+        robot = legged.combine({"arm": arm(), "wall": wall}, at={"arm": (1.0, 0.0, 0.0), "wall": (0.0, 0.05, 0.1)})
+        q, pairs, pushes = [0.1], (("wall/link", "ball"), ("arm/arm", "ball")), ()
+    ground, v = Rigid(0.3, pairs=pairs, tolerance=1e-9), np.zeros(robot.nv)
+    started, _ = adapt(None).start(robot, ground, np.array(q), v)
+    parts, whole = (
+        kind(robot, started, ground, 0, () if case == "damped base" else pushes, bodies)
+        for kind in (SceneInParts, RigidLoop)
+    )
+    q, s, hit = np.array(q, float), parts.initial(v, np.zeros(0)), 0.0
+    for k, h in enumerate((2e-3, 1e-3, 2e-3)):
+        ends = [loop.time_stepping(2e-3 * k, h, 0, q, s) for loop in (parts, whole)]
+        for (x, u), (y, w) in zip(
+            *(loop.states(*end) for loop, end in zip((parts, whole), ends, strict=True)), strict=True
+        ):
+            np.testing.assert_allclose(x, y, atol=1e-9)
+            np.testing.assert_allclose(u, w, atol=1e-7)
+        np.testing.assert_allclose(
+            *(loop.split(end[1]).works for loop, end in zip((parts, whole), ends, strict=True)), atol=1e-7
+        )
+        hit += h * np.abs(ContactMemory.of(parts.split(ends[0][1]).ground_memory).forces).max()
+        q, s = ends[0]
+    assert hit > 0.05  # [N s], the ball has met the robot
+    np.testing.assert_allclose(parts.poses(q, s).origin[: len(robot.bodies)], motion(robot, q).origin, atol=1e-12)
 
 
 def test_dry_friction_of_a_joint_with_stops_acts_in_parts_as_in_the_whole():

@@ -6,10 +6,10 @@ import os
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import NamedTuple
 from weakref import WeakValueDictionary, ref
 
@@ -17,6 +17,7 @@ from legged.compiler import mechanisms
 from legged.compiler.cache import disk, staged
 from legged.compiler.codegen import llvm, selection, tables
 from legged.compiler.ir.graph import Graph
+from legged.compiler.ir.operations import Loop
 from legged.compiler.ir.pass_times import CompilationReport, add_times
 from legged.compiler.ir.tracer import gc_paused
 
@@ -94,13 +95,8 @@ def load(
     with _lock:
         code = _loaded.get(key)
         if code is None:
-            loops: dict[_Key, Callable[[], str]] = {
-                (loop, str(width), processor): partial(selection.loop_module, loop, width)
-                for loop in sorted(graph.loops, key=lambda loop: len(loop.body.nodes))
-            }
-            longest = dict([loops.popitem()]) if loops else {}  # written while another thread compiles the program
             modules: dict[_Key, Callable[[], str]] = {(write.__name__, processor): write for write in shared}
-            modules |= {**loops, key: lambda: program(graph), **longest}
+            modules |= _modules_of(graph, key, program, width)
             if staged.is_possible():
                 code = _in_stages(graph, key, modules, target)
             else:
@@ -111,6 +107,24 @@ def load(
         if len(_recent) > _MAX_UNUSED:
             _recent.popitem(last=False)
     return code
+
+
+def _modules_of(graph: Graph, key: _Key, program: Callable[[Graph], str], width: int) -> dict[_Key, Callable[[], str]]:
+    """Return the writers of the modules of a graph, in the order of their compilation, see `_object_files`.
+
+    Short loops come first, which are compiled while the program is written. The program comes before long loops: only
+    the last of these is then compiled at the same time as other code, as LLVM needs much memory for all of them.
+
+    Args:
+        graph, program, width: As in `load`. key: Key of the program.
+    """
+
+    def written(loops: Iterable[Loop]) -> dict[_Key, Callable[[], str]]:
+        return {(loop, str(width), key[-1]): partial(selection.loop_module, loop, width) for loop in loops}
+
+    loops = sorted(graph.loops, key=lambda loop: len(loop.body.nodes))
+    count = sum(len(loop.body.nodes) <= selection.OUTLINE_NODES for loop in loops)
+    return {**written(loops[:count]), key: lambda: program(graph), **written(reversed(loops[count:]))}
 
 
 def _bound(graph: Graph, key: _Key, objects: Mapping[_Key, bytes], target: llvm.Target) -> llvm.LoadedCode:
@@ -173,8 +187,8 @@ def _object_files(
 ) -> dict[_Key, bytes]:
     """Return the object files of modules by their keys: from the cache folder, or else compiled and stored there.
 
-    All modules but the last are compiled by another thread, while this one writes the next ones and compiles the last,
-    if a processor is free.
+    If a processor is free, another thread compiles the modules in their order while this one writes the next ones;
+    then both compile what is left.
 
     Args:
         modules: Writers of the modules in LLVM IR, by their keys. target: The processor and the type of the numbers.
@@ -194,10 +208,11 @@ def _object_files(
                 ir, file, level = write(), files[k], 2
                 if unoptimized is not None and file is not None and staged.is_staged(ir):
                     unoptimized[file], level = staged.Module(ir), 0
-                if k == len(files) - 1:
+                if k == missing[-1]:
                     contents[k] = llvm.machine_code(ir, level)
                 else:
                     background.compile(k, ir, level)
+        background.compile_rest()
     contents |= background.result()
     objects = {key: contents[k] or b"" for k, key in enumerate(modules)}
     for k, key in enumerate(modules):
@@ -237,6 +252,12 @@ class _Background:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run)
             self._thread.start()
+
+    def compile_rest(self) -> None:
+        """Compile modules that the thread has not begun."""
+        with suppress(Empty):
+            while module := self._modules.get_nowait():
+                self._objects[module[0]] = llvm.machine_code(*module[1:])
 
     def result(self) -> dict[int, bytes]:
         """Return the object files of all modules, after the context; raise an error of LLVM in that thread."""

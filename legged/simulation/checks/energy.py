@@ -5,7 +5,9 @@ largest kinetic energy plus the work of actuators, contacts, pushes and joints, 
 samples. The error of a step is of first order where contacts and stops change velocities abruptly, so that the rise is
 proportional to the step, and the warning names the step to take. In semi-implicit and linearly implicit steps the works
 of actuators and contacts are left sums (h times the power at the start of each step), whose error says nothing about
-the motion: motions by these steps are judged if neither does any work.
+the motion: motions by these steps are judged if actuators do no work. Then the work of contacts is left out, which give
+no energy that they have not taken, as is work of friction and stops that would give energy, and the energy is compared
+with the lowest one before the first contact.
 
 `energy_warning` judges a finished run of `simulate`; `rollout` and `Simulation` add states to an `EnergyMonitor` by
 `Stepper.follow_energy`.
@@ -48,6 +50,7 @@ class EnergyMonitor:
         bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
         self._least = LEAST_ENERGY * (loop.robot.mass + sum(body.inertia.mass for body in bodies))
         self._integrator, self.is_judged = integrator, True
+        self._has_left_sums = getattr(integrator, "rule", "") in _LEFT_SUMS
         self._lowest = np.full(count, np.inf)  # least balance so far, [J]
         self._works = np.full((count, WORKS), np.nan)  # works at the last time, NaN before the first one, [J]
         # Largest rise above the lowest balance, largest kinetic energy, and sum of absolute changes of works, [J].
@@ -63,12 +66,12 @@ class EnergyMonitor:
         self._rise[robots] = self._kinetic[robots] = self._work[robots] = 0.0
 
     def judges(self, works: Array) -> bool:
-        """Return whether the balance says something, which it does not after left sums of works.
+        """Return whether the balance says something, which it does not after left sums of the work of actuators.
 
         Args:
             works: Work of actuators, contacts, pushes and joints, (..., 4), [J].
         """
-        if getattr(self._integrator, "rule", "") in _LEFT_SUMS and works[..., :2].any():
+        if self._has_left_sums and works[..., 0].any():
             self.is_judged = False
         return self.is_judged
 
@@ -80,8 +83,12 @@ class EnergyMonitor:
             works: Work of actuators, contacts, pushes and joints, (T, N, 4), [J].
             running: Whether robots have not ended, (T, N), dimensionless; other states are left out.
         """
+        is_reference = running
+        if self._has_left_sums:
+            is_reference = running & (works[..., 1] == 0.0)
+            works = np.minimum(works, (np.inf, np.inf, np.inf, 0.0)) * (1.0, 0.0, 1.0, 1.0)
         balance = energies.sum(axis=-1) - works.sum(axis=-1)
-        lowest = np.minimum.accumulate(np.concatenate([self._lowest[None], np.where(running, balance, np.inf)]))
+        lowest = np.minimum.accumulate(np.concatenate([self._lowest[None], np.where(is_reference, balance, np.inf)]))
         rises = balance - lowest[:-1]  # above the lowest balance before
         changes = np.abs(np.diff(np.concatenate([self._works[None], works]), axis=0)).sum(axis=-1)
         self._work += np.where(running & np.isfinite(changes), changes, 0.0).sum(axis=0)
@@ -127,8 +134,9 @@ class EnergyMonitor:
         if isinstance(self._integrator, FixedStep):
             step = self._integrator.step
             remedy = f"take a step of {_rounded_down(step * GOAL / relative):g} s instead of {step:g} s"
+        work = "the work of pushes and the loss in joints" if self._has_left_sums else "all work"
         return i, (
-            f"kinetic and potential energy minus all work rise by {self._rise[i]:.3g} J, {100.0 * relative:.0f} % of "
+            f"kinetic and potential energy minus {work} rise by {self._rise[i]:.3g} J, {100.0 * relative:.0f} % of "
             f"the {moved[i]:.3g} J that the motion has moved, which is an error of the integration; {remedy}"
         )
 

@@ -9,6 +9,7 @@ import legged
 from legged.compiler import CompilationReport, compile_ahead
 from legged.compiler.cache import machine_code
 from legged.compiler.codegen import llvm
+from legged.compiler.ir import repeat_while
 
 
 def law(x):
@@ -60,3 +61,28 @@ def test_without_a_free_processor_the_first_call_compiles(threads, monkeypatch):
     monkeypatch.setattr(machine_code, "_has_free_processor", lambda: False)
     assert compile_ahead(law, x=5)(np.ones(5)) == 5 * np.sin(1.0)
     assert threads[0] == ["MainThread"]
+
+
+def three_powers(x):
+    """Return three loops of different lengths on x, two entries each."""
+    power = [
+        repeat_while(lambda s, n=n: np.stack([s[0] * x**n, s[1] - 1.0]), np.stack([x, 2.0 * x]), 9) for n in (1, 2, 3)
+    ]
+    return power[0][0] + power[1][0] + power[2][0]
+
+
+def test_the_caller_compiles_the_modules_that_the_thread_has_not_begun(threads, monkeypatch):
+    """The thread waits in its first module, the program, until the caller has compiled the three loops."""
+    names, may_go = threads
+    inner = llvm.machine_code
+
+    def compiled(text, *level):
+        result = inner(text, *level)
+        if names.count("MainThread") == 3:
+            may_go.set()
+        return result
+
+    monkeypatch.setattr(llvm, "machine_code", compiled)
+    kernel = legged.compile(three_powers, x=())
+    assert kernel(1.0) == 3.0 and kernel(1.0) == three_powers(1.0)
+    assert len(names) == 4 and names.count("MainThread") == 3

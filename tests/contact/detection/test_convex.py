@@ -13,7 +13,16 @@ import legged
 from legged.compiler import BatchKernel, Kernel, record
 from legged.contact import Box, Capsule, Cylinder, Ellipsoid, FreeBody, Hull, Rigid, Sphere
 from legged.contact.detection.convex import Solid, crossing, hull_size
-from legged.contact.detection.pairs import candidate_count, dimensions, kind_of, shape_contacts
+from legged.contact.detection.pairs import (
+    BodyShape,
+    ShapePair,
+    are_apart,
+    candidate_count,
+    dimensions,
+    kind_of,
+    shape_contacts,
+)
+from legged.ground.terrain import Flat
 from legged.simulation import backend
 
 coal: Any = import_module("coal") if find_spec("coal") else None  # a part of pin, which not every system has
@@ -58,6 +67,26 @@ def coal_distance(one, other, R, d):
     request, places = coal.DistanceRequest(), (coal.Transform3s(R, d), coal.Transform3s(np.eye(3), np.zeros(3)))
     request.gjk_tolerance = 1e-9  # [m]
     return coal.distance(one, places[0], other, places[1], request, coal.DistanceResult())
+
+
+@pytest.mark.parametrize("kinds", PAIRS, ids=lambda pair: "-".join(kind.__name__ for kind in pair))
+def test_shapes_that_are_known_to_be_apart_have_no_contact_and_most_polytopes_apart_are_known(kinds):
+    """Of boxes and hulls within their bounding spheres a tenth is missed: those that only two edges separate."""
+    rng, apart, known, near = np.random.default_rng(3), 0, 0, 0
+    for _ in range(60):
+        one, other = (random_shape(kind, rng) for kind in kinds)
+        R, d = Rotation.from_quat(rng.normal(size=4)).as_matrix(), rng.normal(size=3)
+        one = one.moved(R, d * rng.uniform(0.1, 0.4) / np.linalg.norm(d))
+        other = other.moved(Rotation.from_quat(rng.normal(size=4)).as_matrix(), 0.1 * rng.normal(size=3))
+        pair = ShapePair(BodyShape(None, one), BodyShape(None, other), ())
+        gap = min(contact.gap for contact in pair.detect([], Flat()))
+        known += are_apart(pair, [])
+        apart += gap > 1e-6
+        near += gap > 0.0
+        assert gap > 0.0 or not are_apart(pair, [])
+    assert 0 < known <= apart <= near < 60
+    if set(kinds) <= {Box, Hull}:
+        assert known >= 0.9 * apart
 
 
 @pytest.mark.skipif(coal is None, reason="coal, of the extra test, is not installed")
