@@ -144,6 +144,7 @@ def test_parts_move_robots_of_all_kinds_as_the_whole_does_in_steps_of_two_length
         hit += h * np.abs(ContactMemory.of(parts.split(ends[0][1]).ground_memory).forces).max()
         q, s = ends[0]
     assert hit > 0.05  # [N s], the ball has met the robot
+    assert isinstance(parts, SceneInParts)
     np.testing.assert_allclose(parts.poses(q, s).origin[: len(robot.bodies)], motion(robot, q).origin, atol=1e-12)
 
 

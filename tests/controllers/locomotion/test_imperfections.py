@@ -9,7 +9,7 @@ from benchmarks.locomotion.loops import locomotion_setup, simulate_balanced, sim
 from benchmarks.locomotion.outcomes import EARLIER, OURS, Outcome, failure_table, outcomes, success_table, swept
 from benchmarks.locomotion.trials import ACTUATED, DELAYED, RATES, Trial, trials
 from benchmarks.locomotion.walkers import walkers
-from controllers.locomotion.fitting import has_slow_legs
+from controllers.locomotion.gait.posture import has_slow_legs
 
 QUICK = "test_a_trial_fails_by_a_fall_or_by_a_velocity_far_from_the_command"
 
