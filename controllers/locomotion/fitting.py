@@ -39,6 +39,8 @@ _OVERSPEED = 1.2
 """Largest speed of a joint, of its no-load speed, in a swing as planned; robots walked at up to 1.19."""
 _LEAST_DUTY, LEAST_DUTY_ON_TWO = 0.37, 0.52
 """Least duty factors of fast gaits."""
+DUTY_OF_DAMPED = 0.46
+"""Duty factor of a walk of damped legs, see `has_damped_legs`."""
 _LOADED = 0.55
 """Largest share of a joint's torque that the mean force of a stance takes in the standing posture, in fast gaits."""
 _NARROW = 0.02

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from controllers.locomotion.fitting import (
+    DUTY_OF_DAMPED,
     LEAST_DUTY_ON_TWO,
     MOVES,
     QUICK,
@@ -21,7 +22,7 @@ from controllers.locomotion.fitting import (
 )
 from controllers.locomotion.gait.choice import AUTOMATIC, SPEEDS, GaitChoice
 from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
-from controllers.locomotion.gait.posture import has_slow_legs
+from controllers.locomotion.gait.posture import has_damped_legs, has_slow_legs
 from controllers.locomotion.gait.schedule import GAITS, ContactSchedule, contact_schedule
 from controllers.locomotion.motion import tangent_axes
 from controllers.locomotion.motion_plan import MotionPlanner
@@ -162,12 +163,16 @@ class Locomotion:
             gaits = {0.0: "walk"} if len(stances) == 2 else {unit * speed: name for name, speed in SPEEDS.items()}
         else:
             gaits = self.gait if isinstance(self.gait, Mapping) else {0.0: self.gait}
-        schedules = []
+        schedules, on_two = [], len(stances) == 2
         for begin, gait in sorted(gaits.items()):
-            schedule = contact_schedule(gait, stances, planner.time_unit) if isinstance(gait, str) else gait
+            is_damped = gait == "walk" and on_two and has_damped_legs(robot, home)
+            named = "trot" if is_damped else gait
+            schedule = contact_schedule(named, stances, planner.time_unit) if isinstance(named, str) else named
             if isinstance(gait, str) and (any(steps.narrow) or planner.inclined.has_weak_waist):
                 schedule = replace(schedule, period=QUICK * schedule.period)
-            if gait == "walk" and len(stances) == 2 and has_slow_legs(robot, home):
+            if is_damped:
+                schedule = replace(schedule, duty=DUTY_OF_DAMPED)  # swings are shorter and take longer
+            elif gait == "walk" and on_two and has_slow_legs(robot, home):
                 schedule = replace(schedule, duty=LEAST_DUTY_ON_TWO)  # swings take longer
             if len(schedule.touchdowns) != len(stances):
                 raise DefinitionError(
@@ -175,7 +180,7 @@ class Locomotion:
                 )
             schedules.append((float(begin), schedule))
         radius = float(np.max(np.linalg.norm(stances, axis=1)))
-        least = LEAST_DUTY_ON_TWO if len(stances) == 2 else least_duty(robot, home)
+        least = LEAST_DUTY_ON_TWO if on_two else least_duty(robot, home)
         return GaitChoice(tuple(schedules), by_speed, least, radius, np.sign(stances), height, gravity)
 
 

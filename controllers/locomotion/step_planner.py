@@ -279,19 +279,17 @@ class StepPlanner:
         """
         dt, targets, swings = self.time_step, [], []
         clearance, profile = memory.clearance * self.height + np.abs(memory.jump), (POINT, SOLE)[self.planner.on_soles]
-        ends, slope = (
-            [side * self.sole[0] * forward for side in (1.0, -1.0)] if self.planner.on_soles else [],
-            plane.slope,
-        )
+        ends = [side * self.sole[0] * forward for side in (1.0, -1.0)] if self.planner.on_soles else []
         gait = zip(state.stance, state.swing_progress, state.duty, rises, strict=True)
         feet = zip(landings, memory.footsteps, places, gait, strict=True)
         for landing, last, place, (stands, progress, duty, extra) in feet:
             duration = (1.0 - duty) * state.period
             between = [] if self.terrain is None else terrain_heights(self.terrain, last, landing)
-            moved = moved_target(last, landing, progress, duration, slope, UNEVEN * self.height, dt, between)
+            moved = moved_target(last, landing, progress, duration, plane.slope, UNEVEN * self.height, dt, between)
             target = where(stands > 0.5, landing, moved)
             targets.append(target)
             heights, lead = [], 0.0
+            slope = self._slope_under(place, forward, plane, memory) if ends else plane.slope
             if self.terrain is not None:
                 heights = terrain_heights(self.terrain, place, target, extents=ends, slope=slope)
             if not self.planner.on_soles:
@@ -301,6 +299,21 @@ class StepPlanner:
             rise = swing_rise(place, target, clearance + extra, heights, profile, lead)
             swings.append(swing_path(progress, duration, place, target, rise, profile, lead))
         return targets, swings
+
+    def _slope_under(self, place: Array, forward: Array, plane: GroundPlane, memory: LocomotionMemory) -> Array:
+        """Return the slope to which a swinging sole is parallel, (2,), dimensionless, world axes.
+
+        It is that of the ground at the place where it stood, which is twice that of the plane on an incline, see
+        `plane`; on level treads of stairs, and where ankles have no room to turn the sole, it is that of the plane.
+
+        Args:
+            place: Last place of contact, (3,), [m], world axes. forward, plane, memory: As in `swings`.
+        """
+        x, y, z = self.normal(place, forward, plane)
+        tread = np.stack([-x, -y]) / z
+        ahead, travel = self.slope_ahead(plane.slope, forward), self._travel(memory.target, memory.command)
+        turned = tread + self.inclined.shortage(ahead, travel) * (plane.slope - tread)
+        return where(tread @ tread > plane.slope @ plane.slope, turned, plane.slope)
 
     def displacements(
         self,

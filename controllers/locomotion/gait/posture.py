@@ -9,6 +9,7 @@ import numpy as np
 from controllers.locomotion.gait.feet import feet_of
 from controllers.locomotion.torques.whole_body import JointLimits
 from legged.algorithms.legs.standing import Home, home_of, standing_torques
+from legged.dynamics.passive import friction_slopes, without_dry_friction
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -118,6 +119,27 @@ def has_slow_legs(robot: Robot, home: Home) -> bool:
     Args:
         robot: The robot. home: Its standing posture.
     """
-    speeds = JointLimits.of(robot).speed[[column for leg in home.legs for column in leg.pitch_columns]]
+    return _is_slow(robot, home, JointLimits.of(robot).speed)
+
+
+def has_damped_legs(robot: Robot, home: Home) -> bool:
+    """Return whether viscous friction takes all torque of a pitch joint of a leg at a speed below that of slow legs.
+
+    Files of small robots with servos have the back electromotive force of their motors in the damping of the joints.
+
+    Args:
+        robot: The robot. home: Its standing posture.
+    """
+    damping = np.zeros(robot.nv)
+    for body in without_dry_friction(robot).bodies:
+        damping[body.v] = friction_slopes(body, np.zeros(robot.nv))
+    damping, speeds = damping[robot.base.nv :], np.full(robot.nj, np.inf)
+    np.divide(JointLimits.of(robot).torque, damping, out=speeds, where=damping > 0.0)
+    return _is_slow(robot, home, speeds)
+
+
+def _is_slow(robot: Robot, home: Home, speeds: Array) -> bool:
+    """Return whether a pitch joint of a leg is slow, given the largest speeds, (nj,), [rad/s] or [m/s]."""
+    least = speeds[[column for leg in home.legs for column in leg.pitch_columns]].min()
     length = float(np.mean([leg.length for leg in home.legs]))
-    return bool(speeds.min() < _SLOW * np.sqrt(np.linalg.norm(robot.gravity) / length))
+    return bool(least < _SLOW * np.sqrt(np.linalg.norm(robot.gravity) / length))

@@ -5,11 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import controllers
+import robots
 from benchmarks.locomotion.loops import locomotion_setup, simulate_balanced, simulate_locomotion
 from benchmarks.locomotion.outcomes import EARLIER, OURS, Outcome, failure_table, outcomes, success_table, swept
 from benchmarks.locomotion.trials import ACTUATED, DELAYED, RATES, Trial, trials
 from benchmarks.locomotion.walkers import walkers
 from controllers.locomotion.gait.posture import has_slow_legs
+from controllers.locomotion.gait.schedule import GAITS
+from controllers.locomotion.torques.whole_body import JointLimits
 
 QUICK = "test_a_trial_fails_by_a_fall_or_by_a_velocity_far_from_the_command"
 
@@ -92,6 +96,25 @@ def test_robots_with_slow_joints_stand_and_walk_on_straighter_legs():
         shares.append(started.home.hip_height / min(leg.length for leg in legs))
     assert shares == pytest.approx([0.87, 0.82], abs=0.01)
     assert [float(x.schedule("walk").parameters[1]) for x in (slow, fast)] == [0.52, 0.6]
+
+
+def test_robots_whose_joints_brake_their_motors_walk_with_the_short_steps_of_a_trot():
+    """The damping takes all torque of the hips at 0.9 of 3 sqrt(g / h), or at 1.1 of it."""
+    robot = robots.spatial_biped()
+    home = controllers.home_of(robot)
+    limit = 3.0 * np.sqrt(9.81 / np.mean([leg.length for leg in home.legs]))
+    column = home.legs[0].pitch_columns[0]
+    hip = next(joint.name for joint in robot.joints if joint.v.start - robot.base.nv == column)
+    effort = JointLimits.of(robot).torque[column]
+    gaits = []
+    for share in (0.9, 1.1):
+        damped = robot.with_parameters({f"{hip}.damping": effort / (share * limit)})
+        law = controllers.Locomotion("walk")
+        started, _ = law.start(damped, None, *law.initial_state(damped))
+        gaits.append(started.gaits.schedules[0][1])
+    short, usual = gaits
+    assert usual.period / short.period == pytest.approx(GAITS["walk"].period / GAITS["trot"].period)
+    assert (short.parameters[1], usual.parameters[1]) == (0.46, 0.6)
 
 
 @pytest.mark.slow

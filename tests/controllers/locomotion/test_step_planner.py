@@ -5,6 +5,7 @@ import pytest
 
 import robots
 from controllers import Command, Locomotion
+from controllers.locomotion.gait.footsteps import GroundPlane
 from controllers.locomotion.gait.schedule import GaitState
 from legged.ground import Slope, Stairs
 
@@ -39,6 +40,25 @@ def test_the_trunk_of_two_feet_leans_back_by_half_of_a_known_slope():
     assert slope == pytest.approx(
         [0.5 * np.tan(0.2), 0.0], rel=1e-2
     )  # the fit counts 0.01 h^2 as a spread that is level
+
+
+@pytest.mark.parametrize("angle", [0.15, -0.15])
+def test_soles_rise_as_high_over_an_incline_as_over_level_ground(angle):
+    """A sole is parallel to the ground on which it stood, so that its toe and its heel need no additional height."""
+
+    def rises(angle):
+        law = Locomotion("walk", Command(vx=0.3), terrain=Slope(angle))
+        started, flat = law.start(robots.spatial_biped(), None, *law.initial_state(robots.spatial_biped()))
+        plan, memory, tangent = started.feet_plan, started.memory(flat), np.tan(angle)
+        feet, landings = ([np.array([x, y, tangent * x]) for y in (0.1, -0.1)] for x in (0.0, 0.3))
+        state = GaitState.standing(started.gaits.schedules[0][1])
+        middle = state.duty[0] + 0.5 * (1.0 - state.duty[0])
+        state = state._replace(phase=middle, walking=1.0, planted=np.zeros(2), touchdowns=np.zeros(2))
+        plane, last = GroundPlane(feet[0], np.array([0.5 * tangent, 0.0])), memory._replace(footsteps=landings)
+        _, swings = plan.swings(state, landings, feet, last, plane, last.rises, np.array([1.0, 0.0]))
+        return [swing.position[2] - tangent * swing.position[0] for swing in swings]
+
+    assert rises(angle) == pytest.approx(rises(0.0), rel=1e-6)
 
 
 def test_steps_count_on_the_part_of_a_sole_that_the_ankle_holds():
