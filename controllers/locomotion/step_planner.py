@@ -113,7 +113,7 @@ class StepPlanner:
 
     @property
     def inclined(self) -> InclinedWalk:
-        """What changes on inclined ground; nothing on height maps, where footholds have another slope, as of stones."""
+        """Adjustments of the walk to slopes; none on height maps, where footholds have another slope, as of stones."""
         return InclinedWalk() if isinstance(self.terrain, HeightMap | RollingHeightMap) else self.planner.inclined
 
     def slope_ahead(self, slope: Array, forward: Array) -> Any:
@@ -138,7 +138,7 @@ class StepPlanner:
         return np.concatenate([command[:4], np.stack([command[4] + pitch]), command[5:]])
 
     def inclined_period(self, command: Array, memory: LocomotionMemory, forward: Array) -> Any:
-        """Return the factor of the period that inclined ground needs, dimensionless; arguments as above."""
+        """Return the factor of the gait period on a slope, dimensionless; arguments as in `inclined_command`."""
         slope = self.slope_ahead(memory.slope, forward)
         return self.inclined.period(slope, self._travel(memory.target, command))
 
@@ -288,9 +288,9 @@ class StepPlanner:
             moved = moved_target(last, landing, progress, duration, plane.slope, UNEVEN * self.height, dt, between)
             target = where(stands > 0.5, landing, moved)
             targets.append(target)
-            heights, lead = [], 0.0
-            slope = self._slope_under(place, forward, plane, memory) if ends else plane.slope
+            heights, lead, slope = [], 0.0, plane.slope
             if self.terrain is not None:
+                slope = self._slope_under(place, forward, plane, memory) if ends else slope
                 heights = terrain_heights(self.terrain, place, target, extents=ends, slope=slope)
             if not self.planner.on_soles:
                 lead = swing_lead(place, target, profile)

@@ -43,7 +43,7 @@ _LOAD = 0.2
 
 
 class InclinedWalk(NamedTuple):
-    """What a robot with two feet changes on inclined ground; nothing by default.
+    """Adjustments of hip height, gait period and trunk pitch of a biped to slopes; none by default.
 
     Attributes:
         begin: Slope ahead from which on the hips rise, dimensionless.
@@ -109,7 +109,7 @@ class InclinedWalk(NamedTuple):
 
 
 def inclined_walk(robot: Robot, home: Home, q: Array, balances_by_steps: bool) -> InclinedWalk:
-    """Return what a robot changes on inclined ground.
+    """Return the adjustments of the walk of a robot to slopes.
 
     On ground that rises ahead, the ankle, the third pitch joint, is nearer to the end of its range by the slope. Over
     feet at the same places it is further from it with higher hips.

@@ -58,7 +58,7 @@ def standing_posture(robot: Robot) -> Home:
 
 
 def _over_held_places(robot: Robot, hip_height: float) -> Home:
-    """Return the posture at the nearest possible hip height with the body over what the ankles hold, see `held_places`.
+    """Return the posture with the center of mass over the part of the soles where ankle torques suffice.
 
     Args:
         robot: The robot. hip_height: [m].
