@@ -139,7 +139,7 @@ def test_a_driven_simulation_serves_its_page_and_starts_again_after_a_fall(tmp_p
     simulation = legged.Simulation(
         robot, Limp(), ground=legged.Rigid(), q=q, integrator=legged.TimeStepping(4e-3), fall=legged.Fall(0.6)
     )
-    viewer = legged.view(simulation, port=8540, wait=False, drive=Drive(folder=tmp_path))
+    viewer = legged.view(simulation, port=0, wait=False, drive=Drive(folder=tmp_path))
     try:
         live, driven = viewer.content, viewer.content.driver
         root = driven.address.rsplit("/", 1)[0]

@@ -21,7 +21,7 @@ exceptions = pytest.importorskip("websockets.exceptions")
 
 @pytest.fixture(scope="module")
 def viewer():
-    opened = legged.view(robots.chain(1), port=8500, wait=False)
+    opened = legged.view(robots.chain(1), port=0, wait=False)
     yield opened
     opened.stop()
 
@@ -62,7 +62,7 @@ def test_the_address_has_a_token_without_which_nothing_is_sent(viewer):
 
 class legged_viewer:
     def __enter__(self):
-        self._viewer = legged.view(robots.chain(1), port=8520, wait=False)
+        self._viewer = legged.view(robots.chain(1), port=0, wait=False)
         return self._viewer.address.rsplit("/", 2)[1]
 
     def __exit__(self, *error):
@@ -88,7 +88,7 @@ def test_names_that_lead_here_from_elsewhere_are_refused(viewer):
 
 def test_a_token_can_be_chosen_or_left_out():
     for token, end in (("secret", "/secret/"), ("", "")):
-        viewer = legged.view(robots.chain(1), port=8540, wait=False, token=token)
+        viewer = legged.view(robots.chain(1), port=0, wait=False, token=token)
         try:
             assert viewer.address.removeprefix("http://localhost:").lstrip("0123456789") == end
             assert status(viewer.address)[0] == 200 and connected(viewer.address)
@@ -101,7 +101,7 @@ def test_a_token_can_be_chosen_or_left_out():
 
 def test_other_machines_are_let_in_with_a_warning():
     with pytest.warns(SimulationWarning, match=r"listens at 0\.0\.0\.0, where other machines reach it"):
-        viewer = legged.view(robots.chain(1), host="0.0.0.0", port=8560, wait=False)
+        viewer = legged.view(robots.chain(1), host="0.0.0.0", port=0, wait=False)
     try:
         assert status(viewer.address, Host="192.168.1.7:8560")[0] == 200
         assert status(viewer.address, Host="evil.example")[0] == 403
@@ -121,7 +121,7 @@ def test_hosts_of_other_machines_are_refused(host):
 
 def test_a_connection_that_outlives_its_viewer_is_closed_without_an_answer():
     """A browser that opened it in advance then connects to the viewer that listens at the same port afterwards."""
-    first = legged.view(robots.chain(1), port=8520, wait=False)
+    first = legged.view(robots.chain(1), port=0, wait=False)
     port = first.server.get_port()
     with socket.create_connection(("127.0.0.1", port), timeout=20.0) as early:
         assert status(first.address)[0] == 200  # the server has accepted the earlier connection too

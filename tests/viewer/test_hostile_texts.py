@@ -67,7 +67,7 @@ def show():
     opened = []
 
     def show(what, **options):
-        opened.append(legged.view(what, port=8400, wait=False, **options))
+        opened.append(legged.view(what, port=0, wait=False, **options))
         return opened[-1]
 
     yield show

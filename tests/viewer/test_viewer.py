@@ -24,7 +24,7 @@ def show():
     opened = []
 
     def show(what, **options):
-        opened.append(legged.view(what, port=8300, wait=False, **options))
+        opened.append(legged.view(what, port=0, wait=False, **options))
         return opened[-1]
 
     yield show
