@@ -153,8 +153,8 @@ def _recorded(stepper: Stepper, integrator: str, warned: tuple[str, ...]) -> Run
     if kind is SimulationInterrupt and not states:
         raise SimulationInterrupt(ended)
     run = record_run(backend, integrator, states, ended)
-    is_explained = kind is not None or bool(warned)
-    of_motion = motion_warnings(run, loop, q, stepper.integrator, states, engine.advance, is_explained)
+    judges_energy = not (stepper.interrupted or warned)
+    of_motion = motion_warnings(run, loop, q, stepper.integrator, states, engine.advance, judges_energy)
     run = replace(run, warnings=(*warned, *loop.notices.values(), *of_motion))
     if kind is None and isinstance(loop.ground, Rigid) and loop.ground.strict:
         violated = violation_message(loop.ground, float(run.contacts.worst_residual[-1]))

@@ -35,7 +35,7 @@ def motion_warnings(
     integrator: Integrator,
     states: Sequence[StateSample],
     advance: Advance,
-    is_explained: bool,
+    judges_energy: bool,
 ) -> tuple[str, ...]:
     """Return the warnings about the motion of a run: stops, joints that chatter, the contact law, and the energy.
 
@@ -47,13 +47,13 @@ def motion_warnings(
     Args:
         run: The run. loop: Its closed loop. q: Configuration, (nq,), at which steps are judged, mixed units.
         integrator: The integrator. states: The samples. advance: Advances the robot from other states.
-        is_explained: Whether a fall, or what is known of the start, explains an error of the energy.
+        judges_energy: Whether the energy is judged; no warning about the start explains its error.
     """
     unstable = StiffStops(loop.robot, q, integrator).warning(run.q)
     unstable = unstable or chatter_of_run(loop.robot, advance, integrator, states)
     worst = float(run.contacts.worst_residual[-1])
     violated = violation_message(loop.ground, worst) if isinstance(loop.ground, Rigid) else ""
-    risen = "" if unstable or violated or is_explained else energy_warning(run, loop, integrator)
+    risen = energy_warning(run, loop, integrator) if judges_energy and not (unstable or violated) else ""
     noticed = controller_notice(loop, float(run.times[-1]), states[-1].s) if len(run.times) else ""
     return tuple(filter(None, (unstable, violated, risen, noticed)))
 
@@ -117,10 +117,11 @@ class MotionWarnings:
         i, text = self._notice(states, running)
         if text:
             return i, text
-        if not (running.any() and robots.knows_energies):
+        is_motion = robots.outcome >= 0.0  # up to a fall
+        if not (is_motion.any() and robots.knows_energies):
             return 0, ""
         with thread_limit(threads):
-            robots.follow_energy(states[None], running[None])
+            robots.follow_energy(states[None], is_motion[None])
         i, text = robots.energy.warning()
         robots.energy.is_judged &= not text
         return i, text

@@ -174,13 +174,12 @@ def _warnings(stepper: Stepper, overlap: str) -> tuple[str, ...]:
     first, robot = batch.first, batch.robot
     texts = [overlap, step_warning(first.loop, first.q, first.s, stepper.integrator)]
     if not stepper.interrupted:
-        count, samples, _ = members.stored.shape
-        reached = members.stored[..., : robot.nq].reshape(count * samples, robot.nq)
+        reached = members.stored[_are_stored(members)][:, : robot.nq]
         texts.append(StiffStops(robot, first.q, stepper.integrator).warning(reached))
         schedule = stepper.plan.schedule(stepper.integrator)
         texts.append(chatter_of_members(robot, engine.advance, schedule, members, stepper.plan.times))
     texts.append(_contact_warning(batch, members))
-    if not any(texts):
+    if not (stepper.interrupted or any(texts)):
         texts.append(_energy_warning(stepper))
     texts.append(_notice(batch, members, stepper.plan.times))
     for text in filter(None, texts):
@@ -203,6 +202,11 @@ def _notice(batch: RolloutBatch, members: Members, times: Array) -> str:
     return f"{count} of {len(texts)} members, first member {first}: {texts[first]}" if count else ""
 
 
+def _are_stored(members: Members) -> Array:
+    """Return whether members have reached their samples, (B, T), dimensionless; other stored states are undefined."""
+    return np.arange(members.stored.shape[1]) < members.outcome[:, 2, None]
+
+
 def _contact_warning(batch: RolloutBatch, members: Members) -> str:
     """Return the warning about the member with the largest violation of the rigid contact law, or "".
 
@@ -213,8 +217,7 @@ def _contact_warning(batch: RolloutBatch, members: Members) -> str:
     if not (isinstance(loop, RigidLoop) and isinstance(loop.ground, Rigid)):
         return ""
     known = ContactMemory.of(loop.split(members.stored[..., nq:]).ground_memory)
-    valid = np.arange(members.stored.shape[1]) < members.outcome[:, 2, None]
-    worst = np.where(valid, known.worst, 0.0).max(axis=1)
+    worst = np.where(_are_stored(members), known.worst, 0.0).max(axis=1)
     text = violation_message(loop.ground, float(worst.max()), int(worst.argmax()))
     if text and loop.ground.strict:
         raise SimulationError(text)
@@ -222,16 +225,12 @@ def _contact_warning(batch: RolloutBatch, members: Members) -> str:
 
 
 def _energy_warning(stepper: Stepper) -> str:
-    """Return the warning about the members whose energy balance rises at the samples, or "".
-
-    Members that have fallen or diverged are left out, as in `motion_warnings`.
-    """
+    """Return the warning about the members whose energy balance rises at the samples, or ""."""
     members = stepper.members
     if not stepper.knows_energies:
         return ""
     count, samples, size = members.stored.shape
-    runs = members.outcome[:, 0] == 0.0
-    running = (np.arange(samples) < members.outcome[:, 2, None]) & runs[:, None]
+    running = _are_stored(members)
     block = max(_NUMBERS // (count * size), 1)
     for k in range(0, samples, block):
         part = slice(k, k + block)
@@ -248,8 +247,8 @@ def _result(runs: MemberRuns, members: Members, warned: tuple[str, ...], reason:
     robot, times, sweep = runs.batch.robot, runs.times, runs.batch.sweep
     code, when, rows = members.outcome.T
     states = members.stored
-    after_end = np.arange(len(times)) >= rows[:, None]
-    states[after_end] = np.nan
+    valid = _are_stored(members)
+    states[~valid] = np.nan
     last = times[np.maximum(rows.astype(int), 1) - 1]
     unfinished = (code == 0.0) & (rows < len(times))
     when = np.where((code == 0.0) & ~unfinished, np.nan, np.where(code < 0.0, when, last))
@@ -263,7 +262,7 @@ def _result(runs: MemberRuns, members: Members, warned: tuple[str, ...], reason:
         q=q,
         v=v,
         rest=rest,
-        base_position=_base_positions(robot, q, ~after_end),
+        base_position=_base_positions(robot, q, valid),
         fallen=code != 0.0,
         when=when,
         reasons=tuple(reasons),
@@ -327,7 +326,7 @@ class MemberRuns:
         overlap = overlap_warning(loop, states[0].q, states[0].s) if states else ""
         step = step_warning(first.loop, first.q, first.s, self.integrator)
         known = tuple(filter(None, (overlap, step, *first.loop.notices.values())))
-        of_motion = motion_warnings(run, loop, first.q, self.integrator, states, advance, bool(reason or known))
+        of_motion = motion_warnings(run, loop, first.q, self.integrator, states, advance, not known)
         return replace(run, warnings=(*known, *of_motion))
 
     def _equations(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import legged
-from legged.errors import SimulationWarning
+from legged.errors import SimulationError, SimulationWarning
 from legged.simulation.checks.energy import EnergyMonitor
 
 
@@ -152,6 +152,41 @@ def test_a_rollout_names_the_members_whose_energy_rises_and_a_step_at_which_it_d
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         legged.rollout(whip(), **options, integrator=legged.TimeStepping(step))
+
+
+def spinning_boxes():
+    """Return three boxes in a chain, and two velocities, the second one too fast for steps of 10 ms."""
+    builder, above = legged.RobotBuilder("boxes", legged.Link("box0", legged.box_inertia(1.0, (0.1, 0.1, 0.5)))), "box0"
+    for k in (1, 2):
+        link = legged.Link(f"box{k}", legged.box_inertia(1.0, (0.1, 0.1, 0.5), center=(0.0, 0.0, -0.25)))
+        builder.add(legged.Revolute(f"joint{k}", "y"), link, to=above, at=(0.0, 0.0, -0.5 if k > 1 else -0.25))
+        above = link.name
+    robot = builder.build()
+    q, v = robot.neutral(), np.zeros((2, robot.nv))
+    q[6], v[1, -1] = 10.0, 100.0
+    return robot, q, v
+
+
+@pytest.mark.parametrize("way", ["simulate", "rollout", "step"])
+def test_the_energy_of_a_motion_that_ends_with_a_fall_is_judged_up_to_it(way):
+    """The trunk falls by 1.4 m within 0.6 s, and the robot moves as well in the air as it does without a limit."""
+    robot, q, v = spinning_boxes()
+    options = {"q": q, "ground": legged.Rigid(), "integrator": legged.TimeStepping(0.01)}
+    fall = legged.Fall(height=0.862, tilt=3.2)
+    with pytest.warns(SimulationWarning, match="minus all work rise by") as caught:
+        if way == "simulate":
+            with pytest.raises(SimulationError, match=r"fell below 8\.62 m") as error:
+                legged.simulate(robot, v=v[1], until=0.6, fall=fall, **options)
+            assert error.value.run.warnings == (str(caught[0].message),)
+        elif way == "rollout":
+            runs = legged.rollout(robot, v=v, until=0.6, fall=fall, **options)
+            assert runs.fallen.all() and runs.warnings == (str(caught[0].message),)
+            assert runs.warnings[0].startswith("member 1: ") and runs.run(1).warnings == (runs.warnings[0][10:],)
+        else:
+            sim = legged.Simulation(robot, num=2, v=v, fall=fall, **options)
+            for _ in range(60):
+                sim.step()
+            assert sim.warnings[0].startswith("robot 1: ")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import legged
 import robots
 from legged import loops
 from legged.compiler import Kernel
+from legged.compiler.runtime.time_loop import Members
 from legged.errors import (
     ArgumentError,
     DefinitionError,
@@ -115,6 +116,29 @@ def test_a_member_does_not_depend_on_batch_threads_or_calls(monkeypatch):
     alone = legged.rollout(robot, stiff_standing, q=q[5], **options)
     assert alone.q.shape == (1, 41, robot.nq)
     close(alone.q[0], whole.q[5])
+
+
+@pytest.mark.parametrize("ground", [legged.Rigid(), None], ids=["contact", "stops"])
+def test_no_check_of_the_motion_reads_states_after_the_end_of_a_member(ground, monkeypatch):
+    """Memory for the states of a rollout holds anything before they are stored; RungeKutta4 judges stops by them."""
+    at = Members.at
+
+    def with_old_numbers(*args):
+        members = at(*args)
+        members.stored[:] = 1e3
+        return members
+
+    monkeypatch.setattr(Members, "at", with_old_numbers)
+    box, stops = legged.box_inertia(1.0, (0.1, 0.1, 0.1)), legged.JointPhysics(upper=0.5, stop_stiffness=4e6)
+    builder = legged.RobotBuilder("flap", legged.Link("box", box, contacts={"corner": (0.0, 0.0, 0.0)}))
+    robot = builder.add(legged.Revolute("hinge", "y", physics=stops), legged.Link("flap", box), to="box").build()
+    q = robot.neutral()
+    q[6] = 1.0
+    options = {"until": 0.5, "integrator": legged.RungeKutta4(1e-3) if ground is None else None}
+    v, fall = np.zeros((2, robot.nv)), legged.Fall(height=0.9)
+    runs = legged.rollout(robot, q=q, v=v, ground=ground, fall=fall, **options)
+    assert runs.fallen.all() and not runs.warnings
+    assert np.isnan(runs.q[:, -1]).all()
 
 
 def test_fallen_members_are_reported_and_others_go_on():
