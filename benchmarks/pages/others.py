@@ -1,16 +1,17 @@
-"""Computed parts of `docs/explanation/hybrid_control.md`, `contact.md` and `mechanisms.md`."""
+"""Computed parts of `docs/explanation/hybrid_control.md`, `contact.md`, `mechanisms.md` and `simulation.md`."""
 
 from __future__ import annotations
 
 from functools import cache
 
+from benchmarks import step_sizes
 from benchmarks.balance import step_costs
 from benchmarks.pages import mechanisms
 from benchmarks.pages.parts import Part, spaced, table
 from examples.studies.balance.hybrid_study import HybridStudy
 
 HYBRID, CONTACT = "explanation/hybrid_control.md", "explanation/contact.md"
-MECHANISMS = "explanation/mechanisms.md"
+MECHANISMS, SIMULATION = "explanation/mechanisms.md", "explanation/simulation.md"
 
 
 @cache
@@ -54,5 +55,8 @@ PARTS = {
     "hybrid-gantry": Part(HYBRID, hybrid_gantry, 0.05, 1e-13, slow=True),
     "hybrid-wall": Part(HYBRID, hybrid_wall, 0.02, slow=True),
     "contact-steps": Part(CONTACT, contact_steps, slow=True),
+    "walking-steps": Part(SIMULATION, step_sizes.walking_table, 0.3, slow=True),
+    "standing-steps": Part(SIMULATION, step_sizes.standing_table, 0.3, slow=True),
+    "implicit-steps": Part(SIMULATION, step_sizes.implicit_table, 0.3, slow=True),
     "mechanisms": Part(MECHANISMS, gains, 0.9, slow=True),
 }

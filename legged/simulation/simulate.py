@@ -153,7 +153,7 @@ def _recorded(stepper: Stepper, integrator: str, warned: tuple[str, ...]) -> Run
     if kind is SimulationInterrupt and not states:
         raise SimulationInterrupt(ended)
     run = record_run(backend, integrator, states, ended)
-    judges_energy = not (stepper.interrupted or warned)
+    judges_energy = kind is None and not warned
     of_motion = motion_warnings(run, loop, q, stepper.integrator, states, engine.advance, judges_energy)
     run = replace(run, warnings=(*warned, *loop.notices.values(), *of_motion))
     if kind is None and isinstance(loop.ground, Rigid) and loop.ground.strict:

@@ -3,11 +3,10 @@
 Its rise, the largest one from an earlier sample to a later one, is compared with the energy that the motion moves: the
 largest kinetic energy plus the work of actuators, contacts, pushes and joints, without regard to signs, between all
 samples. The error of a step is of first order where contacts and stops change velocities abruptly, so that the rise is
-proportional to the step, and the warning names the step to take. In semi-implicit and linearly implicit steps the works
-of actuators and contacts are left sums (h times the power at the start of each step), whose error says nothing about
-the motion: motions by these steps are judged if actuators do no work. Then the work of contacts is left out, which give
-no energy that they have not taken, as is work of friction and stops that would give energy, and the energy is compared
-with the lowest one before the first contact.
+proportional to the step, and the warning names the step to take. In semi-implicit and linearly implicit steps the error
+of the contact forces is a part of the work of contacts: it is left out, since contacts give no energy that they have
+not taken, as is work of friction and stops that would give energy, and the energy is compared with the lowest one
+before the first contact.
 
 `energy_warning` judges a finished run of `simulate`; `rollout` and `Simulation` add states to an `EnergyMonitor` by
 `Stepper.follow_energy`.
@@ -32,8 +31,8 @@ LARGEST_RISE = 0.1
 """Rise relative to the moved energy above which there is a warning."""
 GOAL = 0.01
 """Relative rise for which the warning computes the step to take."""
-_LEFT_SUMS = ("semi_implicit", "linearly_implicit")
-"""Rules of fixed steps, `FixedStep.rule`, with left sums of the works of actuators and contacts."""
+_LEFT_OUT = ("semi_implicit", "linearly_implicit")
+"""Rules of fixed steps, `FixedStep.rule`, whose work of contacts is left out."""
 
 
 class EnergyMonitor:
@@ -43,14 +42,14 @@ class EnergyMonitor:
         loop: The closed loop of the first robot. integrator: The integrator. count: Number of robots, N.
 
     Attributes:
-        is_judged: Whether the balance says something about the motion.
+        is_judged: Whether the balance is judged, until the warning has been given.
     """
 
     def __init__(self, loop: ClosedLoop, integrator: object, count: int = 1):
         bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
         self._least = LEAST_ENERGY * (loop.robot.mass + sum(body.inertia.mass for body in bodies))
         self._integrator, self.is_judged = integrator, True
-        self._has_left_sums = getattr(integrator, "rule", "") in _LEFT_SUMS
+        self._leaves_out_contacts = getattr(integrator, "rule", "") in _LEFT_OUT
         self._lowest = np.full(count, np.inf)  # least balance so far, [J]
         self._works = np.full((count, WORKS), np.nan)  # works at the last time, NaN before the first one, [J]
         # Largest rise above the lowest balance, largest kinetic energy, and sum of absolute changes of works, [J].
@@ -65,26 +64,16 @@ class EnergyMonitor:
         self._lowest[robots], self._works[robots] = np.inf, np.nan
         self._rise[robots] = self._kinetic[robots] = self._work[robots] = 0.0
 
-    def judges(self, works: Array) -> bool:
-        """Return whether the balance says something, which it does not after left sums of the work of actuators.
-
-        Args:
-            works: Work of actuators, contacts, pushes and joints, (..., 4), [J].
-        """
-        if self._has_left_sums and works[..., 0].any():
-            self.is_judged = False
-        return self.is_judged
-
     def add(self, energies: Array, works: Array, running: Array) -> None:
         """Take states at successive times into account.
 
         Args:
             energies: Kinetic and potential energies, (T, N, 2), [J].
             works: Work of actuators, contacts, pushes and joints, (T, N, 4), [J].
-            running: Whether robots have not ended, (T, N), dimensionless; other states are left out.
+            running: Whether robots have reached the states and have not ended, (T, N), dimensionless.
         """
         is_reference = running
-        if self._has_left_sums:
+        if self._leaves_out_contacts:
             is_reference = running & (works[..., 1] == 0.0)
             works = np.minimum(works, (np.inf, np.inf, np.inf, 0.0)) * (1.0, 0.0, 1.0, 1.0)
         balance = energies.sum(axis=-1) - works.sum(axis=-1)
@@ -134,7 +123,7 @@ class EnergyMonitor:
         if isinstance(self._integrator, FixedStep):
             step = self._integrator.step
             remedy = f"take a step of {_rounded_down(step * GOAL / relative):g} s instead of {step:g} s"
-        work = "the work of pushes and the loss in joints" if self._has_left_sums else "all work"
+        work = "the work of motors and pushes and the loss in joints" if self._leaves_out_contacts else "all work"
         return i, (
             f"kinetic and potential energy minus {work} rise by {self._rise[i]:.3g} J, {100.0 * relative:.0f} % of "
             f"the {moved[i]:.3g} J that the motion has moved, which is an error of the integration; {remedy}"
@@ -153,8 +142,6 @@ def energy_warning(run: Run, loop: ClosedLoop, integrator: object) -> str:
     monitor, energy = EnergyMonitor(loop, integrator), run.energy
     energies = np.stack([energy.kinetic, energy.potential], axis=-1)
     works = np.stack([energy.actuator_work, energy.contact_work, energy.push_work, energy.joint_work], axis=-1)
-    if not monitor.judges(works):
-        return ""
     monitor.add(energies[:, None], works[:, None], np.ones((len(works), 1), dtype=bool))
     text = monitor.warning(GOAL)[1]
     if not text:

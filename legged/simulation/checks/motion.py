@@ -47,7 +47,8 @@ def motion_warnings(
     Args:
         run: The run. loop: Its closed loop. q: Configuration, (nq,), at which steps are judged, mixed units.
         integrator: The integrator. states: The samples. advance: Advances the robot from other states.
-        judges_energy: Whether the energy is judged; no warning about the start explains its error.
+        judges_energy: Whether the energy is judged: neither the end of the run nor a warning about its start explains
+            its error.
     """
     unstable = StiffStops(loop.robot, q, integrator).warning(run.q)
     unstable = unstable or chatter_of_run(loop.robot, advance, integrator, states)
@@ -117,11 +118,10 @@ class MotionWarnings:
         i, text = self._notice(states, running)
         if text:
             return i, text
-        is_motion = robots.outcome >= 0.0  # up to a fall
-        if not (is_motion.any() and robots.knows_energies):
+        if not (running.any() and robots.knows_energies):
             return 0, ""
         with thread_limit(threads):
-            robots.follow_energy(states[None], is_motion[None])
+            robots.follow_energy(states[None], running[None])
         i, text = robots.energy.warning()
         robots.energy.is_judged &= not text
         return i, text

@@ -70,8 +70,8 @@ class ClosedLoop(LoopEquations):
     def semi_implicit(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q, s) after a semi-implicit Euler step: velocities first, then positions; (nq,) and (size,).
 
-        The works of actuators and contacts increase by h times the power at the start of the step, a left sum of first
-        order in h, as the positions are; joint friction, stops and external wrenches use the mean of start and end.
+        The work of contacts increases by h times the power at the start of the step, a left sum of first order in h, as
+        the positions are; actuators, joint friction, stops and external wrenches use the mean of start and end.
 
         Args:
             t: Time, [s]. h: Time step, [s]. phase: Number of switch times passed.
@@ -126,7 +126,7 @@ class ClosedLoop(LoopEquations):
         part, work = self.split(s), 0.0
         if loads is not None:
             work = 0.5 * (self.pushed(loads, q, part.v)[1] + self.pushed(loads, step.q, step.v)[1])
-        works = np.stack([h * (tau @ part.v), h * step.power, h * work, step.joint_work])
+        works = np.stack([0.5 * h * (tau @ (part.v + step.v)), h * step.power, h * work, step.joint_work])
         history = part.history
         if self.history_size:
             history = ContactHistory.of(history).after(t + 0.5 * h, h, step.forces).flat()

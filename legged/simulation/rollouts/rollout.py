@@ -225,12 +225,15 @@ def _contact_warning(batch: RolloutBatch, members: Members) -> str:
 
 
 def _energy_warning(stepper: Stepper) -> str:
-    """Return the warning about the members whose energy balance rises at the samples, or ""."""
+    """Return the warning about the members whose energy balance rises at the samples, or "".
+
+    Members that have fallen or diverged are left out, as in `motion_warnings`.
+    """
     members = stepper.members
     if not stepper.knows_energies:
         return ""
     count, samples, size = members.stored.shape
-    running = _are_stored(members)
+    running = _are_stored(members) & (members.outcome[:, :1] == 0.0)
     block = max(_NUMBERS // (count * size), 1)
     for k in range(0, samples, block):
         part = slice(k, k + block)
@@ -326,7 +329,7 @@ class MemberRuns:
         overlap = overlap_warning(loop, states[0].q, states[0].s) if states else ""
         step = step_warning(first.loop, first.q, first.s, self.integrator)
         known = tuple(filter(None, (overlap, step, *first.loop.notices.values())))
-        of_motion = motion_warnings(run, loop, first.q, self.integrator, states, advance, not known)
+        of_motion = motion_warnings(run, loop, first.q, self.integrator, states, advance, not (reason or known))
         return replace(run, warnings=(*known, *of_motion))
 
     def _equations(

@@ -247,12 +247,13 @@ class Stepper:
 
         Args:
             states: States [q; s] of all robots, (T, N, n), mixed units.
-            running: Whether robots have not ended, (T, N), dimensionless.
+            running: Whether robots have reached them and have not ended, (T, N), dimensionless.
         """
-        states = np.where(running[..., None], states, self.starts.states)  # a motion that diverged has no energy
+        if not running.any():
+            return
+        states = np.where(running[..., None], states, states[running][0])  # others may have no energy
         works = self.batch.first.loop.split(states[..., self.batch.robot.nq :]).works
-        if self.energy.judges(works):
-            self.energy.add(self.energies(states), works, running)
+        self.energy.add(self.energies(states), works, running)
 
     # The motion from sample to sample.
 

@@ -11,6 +11,7 @@ from legged.errors import DefinitionError, DivergenceError, SimulationError
 from legged.ground import realistic_ground
 from legged.simulation.checks import divergence
 from legged.simulation.loop.rigid_loop import RigidLoop
+from tests.simulation.unstable_ball import OPTIONS, STEP, ball
 
 
 def quadruped():
@@ -69,20 +70,29 @@ def test_divergence_is_no_fall(step):
 
 
 def test_energy_from_nothing_is_divergence_below_the_bounds_on_speed():
-    """Semi-implicit Euler for vdot = -k q is unstable for h sqrt(k) > 2; accurate steps at 200 m/s are fine."""
-    robot, h = cart(), 0.01
-    options = {"until": 4.0, "sample": h, "integrator": legged.SemiImplicitEuler(h)}
-    run = legged.simulate(robot, lambda t, q, v, w: -((0.2 / h) ** 2) * q, v=[200.0], **options)
+    """Accurate steps at 200 m/s are fine."""
+    options = {"until": 4.0, "sample": 0.01, "integrator": legged.SemiImplicitEuler(0.01)}
+    run = legged.simulate(cart(), lambda t, q, v, w: -((0.2 / 0.01) ** 2) * q, v=[200.0], **options)
     assert np.abs(run.v).max() > 190.0
-
-    def too_stiff(t, q, v, w):
-        return -((2.001 / h) ** 2) * q
-
-    with pytest.raises(DivergenceError, match=r"J of kinetic energy come from no .* joint 'slide' moves at"):
-        legged.simulate(robot, too_stiff, q=[0.1], **options)
-    runs = legged.rollout(robot, too_stiff, q=[0.1], **options)
+    too_stiff = {"until": 4.0, "sample": STEP, **OPTIONS}
+    with pytest.raises(DivergenceError, match=r"J of kinetic energy come from no .* joint 'slide' moves at") as error:
+        legged.simulate(ball(), **too_stiff)
+    runs = legged.rollout(ball(), **too_stiff)
+    assert not (error.value.run.warnings or runs.warnings or runs.run(0).warnings)  # the error says it
     assert runs.fallen.all() and "kinetic energy" in runs.reasons[0]
     assert np.nanmax(np.abs(runs.v)) < 1e3
+
+
+def test_the_work_of_a_law_is_that_of_its_held_force():
+    """A law too stiff for its steps gives the energy itself, so that only the bound on speeds ends the motion."""
+    h = STEP
+    options = {"q": [0.1], "until": 4.0, "sample": h, "integrator": legged.SemiImplicitEuler(h)}
+    with pytest.raises(DivergenceError, match="joint 'slide' moves at") as error:
+        legged.simulate(cart(), lambda t, q, v, w: -((2.001 / h) ** 2) * q, **options)
+    run = error.value.run
+    assert (
+        run.energy_drift < 1e-12 * run.energy.kinetic.max() and len(run.warnings) == 1 and "chatters" in run.warnings[0]
+    )
 
 
 def test_a_law_without_a_value_is_reported_at_its_time_step():

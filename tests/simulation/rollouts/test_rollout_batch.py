@@ -10,8 +10,7 @@ import controllers
 import legged
 import robots
 from legged import loops
-from legged.compiler import Kernel
-from legged.compiler.runtime.time_loop import Members
+from legged.compiler import Kernel, Members
 from legged.errors import (
     ArgumentError,
     DefinitionError,

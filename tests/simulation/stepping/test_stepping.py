@@ -20,6 +20,7 @@ from legged.errors import (
 from legged.ground import paper_ground
 from legged.simulation.stepping.clock import Clock
 from tests.simulation.stepping.hopper_laws import EULER, SPRINGS, Excited, Integral, close, recorded, servo, standing
+from tests.simulation.unstable_ball import OPTIONS, STEP, ball
 
 
 @pytest.mark.parametrize("ground", [None, SPRINGS, legged.Rigid(friction=0.7)], ids=["flight", "compliant", "rigid"])
@@ -258,15 +259,8 @@ def test_motions_beyond_the_bounds_of_divergence_end_as_in_rollouts(hopper):
         reason = "the next state is not finite" if compiled else "has no finite answer"
         assert reason in sim.reasons[1] and "joint 'slide' moves at" in sim.reasons[2]
         assert "use a smaller step than 0.001 s" in sim.reasons[2] and np.isfinite(sim.v).all()
-    h, wall = 0.01, legged.RobotBuilder("cart", legged.Link("wall"), base=legged.FixedBase())
-    cart = wall.add(legged.Prismatic("slide", "x"), legged.Link("block", legged.point_mass(1.0)), to="wall").build()
-
-    def too_stiff(t, q, v, wrenches):
-        return -((2.001 / h) ** 2) * q
-
-    options = {"q": [0.1], "integrator": legged.SemiImplicitEuler(h), "fall": False}
-    runs = legged.rollout(cart, too_stiff, until=4.0, sample=h, **options)
-    sim = legged.Simulation(cart, too_stiff, num=2, **options)
+    runs = legged.rollout(ball(), until=4.0, sample=STEP, fall=False, **OPTIONS)
+    sim = legged.Simulation(ball(), num=2, fall=False, **OPTIONS)
     while not sim.ended.all():
         sim.step()
     assert "J of kinetic energy come from no" in sim.reasons[1]
