@@ -2,7 +2,7 @@
 
 LLVM compiles them in about half of the time of code without a plan: at most as many values are live as there are
 registers, and basic blocks are short. A branch that is never taken separates the blocks; LLVM would merge them
-otherwise.
+otherwise. The first of two stages of compilation (`cache.staged`) needs no plan.
 """
 
 from __future__ import annotations
@@ -20,13 +20,29 @@ BLOCK = 500
 _RESERVED = 8
 """One of this number of registers is left out of the plan: for constants, for sums that check that results are finite,
 and for operations that LLVM reorders."""
+WITHOUT_PLAN = "; without a plan of registers"
+"""A comment in kernels without a plan, whose code takes twice as long if LLVM optimizes them."""
 
 
 class PlannedKernelWriter(KernelWriter):
-    """Writes a kernel whose values are spilled to stack slots, and loaded again, by a register plan."""
+    """Writes a kernel whose values are spilled to stack slots, and loaded again, by a register plan.
 
-    def __init__(self, graph: Graph, width: int, native: int, element: ElementType, registers: int, name: str = KERNEL):
-        request = RegisterRequest(registers - registers // _RESERVED, width == 1)
+    Args:
+        graph, width, native, element, name: As in `KernelWriter`.
+        registers: Number of registers of the processor, None for the same operations in the same order without a plan.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        width: int,
+        native: int,
+        element: ElementType,
+        registers: int | None,
+        name: str = KERNEL,
+    ):
+        self._comment = [WITHOUT_PLAN] if registers is None else []
+        request = RegisterRequest(registers and registers - registers // _RESERVED, width == 1)
         super().__init__(graph, width, native, element, name, registers=request)
         self._plan = self.passes.registers
         self._names: dict[int, Value] = {}
@@ -37,6 +53,7 @@ class PlannedKernelWriter(KernelWriter):
     def lines(self) -> Iterator[str]:
         head, *body, end = super().lines()
         yield head
+        yield from self._comment
         place = f"alloca {self.w.float_type}, align {self.w.element.size * self.w.width}"
         yield from (f"  %m{slot} = {place}" for slot in range(self._plan.size))
         yield from body
