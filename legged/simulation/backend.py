@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -251,6 +252,10 @@ def check_base_forces(loop: ClosedLoop, q: Array, s: Array, compiled: bool | Non
         return
     near, n, rng = replace(loop, controller=independent_copy(loop.controller)), loop.robot.nv, np.random.default_rng(0)
     none = np.zeros((len(loop.robot.links), 6))
+    with suppress(Exception), np.errstate(all="ignore"):  # of a memory before its first update
+        tau = near.controller.torque(0.0, 0, q, s[:n], none, near.split(s).memory)
+        if np.shape(tau) == (loop.robot.nj,):
+            return  # forces of the joints alone
     for size in (0.0, _NEARBY, _NEARBY):
         xi, noise = size * rng.standard_normal((2, n))
         state = np.concatenate([s[:n] + noise, s[n:]])

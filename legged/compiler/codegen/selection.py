@@ -182,8 +182,8 @@ def _module(writer: scalar.KernelWriter, lines: Iterable[str]) -> str:
 
 def _joined(lines: Sequence[str]) -> str:
     """Return the lines of a module; a declaration occurs once."""
-    declared = dict.fromkeys(line for line in lines if line.startswith("declare "))
-    return "\n".join([*declared, *(line for line in lines if line not in declared)])
+    declared = dict.fromkeys([line for line in lines if line.startswith("declare ")])
+    return "\n".join([*declared, *[line for line in lines if line not in declared]])
 
 
 def body_writer(loop: Loop, width: int) -> scalar.KernelWriter:
