@@ -20,6 +20,7 @@ import robots
 from legged.compiler import Members, Schedule, TimeLoop, element_type, mechanisms
 from legged.compiler.cache import disk, machine_code, staged
 from legged.compiler.codegen import llvm, selection
+from legged.compiler.codegen.kernels import planned
 from legged.compiler.codegen.kernels.planned import WITHOUT_PLAN
 from legged.compiler.ir.loops_and_tables import repeat_while
 from legged.compiler.passes.pipeline import trace
@@ -305,6 +306,7 @@ def test_the_first_stage_has_no_plan_of_registers(folder, requests, monkeypatch)
     table, label, inner = legged.compiler.ChangingTable(np.arange(9.0)), threading.Lock(), llvm.machine_code
     compiled = []
     monkeypatch.setattr(llvm, "machine_code", lambda ir, level: (compiled.append((ir, level)), inner(ir, level))[1])
+    monkeypatch.setattr(planned, "BLOCK", 40)
     function = random_function(3)
 
     class Pair(NamedTuple):
@@ -321,6 +323,7 @@ def test_the_first_stage_has_no_plan_of_registers(folder, requests, monkeypatch)
     ((sources, _, _),) = requests
     long = [ir for ir, level in compiled if level == 0]
     assert long and all(WITHOUT_PLAN in ir and "%m0 =" not in ir for ir in long)
+    assert any("\nblock5:\n" in ir for ir in long)
     assert len(sources) == len(long) and not any(WITHOUT_PLAN in ir for ir in sources.values())
     assert any("%m0 =" in ir for ir in sources.values())  # that of the graph; its loops need no stack slots
     machine_code.unload()
@@ -328,3 +331,18 @@ def test_the_first_stage_has_no_plan_of_registers(folder, requests, monkeypatch)
         optimized = legged.compile(read, x=N)(x)
     assert [a.tobytes() for a in first] == [a.tobytes() for a in optimized]
     assert {ir for ir, level in compiled if level == 2} > {*sources.values()}
+
+
+def test_the_other_process_plans_registers_as_this_one_would(folder):
+    """It receives a graph that has a plan in this process alone, where shorter graphs have one, too."""
+    loop = time_loop()
+    advanced(loop)
+    wait_until(lambda: len(loop._run_single.code._targets) == 2)
+    stored = {path.name: path.read_bytes() for path in folder.glob("*.o")}
+    machine_code.unload()
+    for name in stored:
+        (folder / name).unlink()
+    with mechanisms.without(mechanisms.STAGES):
+        advanced(time_loop())
+    planned = {path.name: path.read_bytes() for path in folder.glob("*.o")}
+    assert len(planned) >= 2 and planned.items() <= stored.items()
