@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -34,7 +35,9 @@ NO_SOLUTION = (NotFiniteError, SingularError)
 _NEARBY = 1e-3  # [rad], [m], [rad/s] and [m/s], of states near the initial one
 _AGREEMENT = 1e-6  # relative: compiled and plain results differ by rounding, or by a hidden state of the controller
 COMPILED = "compiled closed loop"
-_OBSERVE = "observe", "t", "phase", "q", "s"  # the method and its arguments
+_STATE = "t", "phase", "q", "s"  # arguments of an observation
+Update = Callable[[float, float, Array, Array], Array | None]
+"""Function (t, phase, q, s) -> s after the discrete update of the controller, None where it is not known."""
 _FRICTION_IN_PARTS = (
     f"a scene with many contacts regularizes the dry friction of joints: one that friction should hold creeps at up to "
     f"{TRANSITION_SPEED:g} rad/s or m/s; compiled=True computes the scene in one kernel, which holds it"
@@ -50,16 +53,18 @@ class Backend:
         name: Description of what runs, as `Run.backend` reports it.
         failure: The error of the last evaluation without a result, in words.
         compiler: Function (method of the loop, shapes of its arguments) that returns it compiled.
+        update: The discrete update of the controller by compiled time steps, which `observe` uses; None without it.
     """
 
     def __init__(self, loop: ClosedLoop, whole: bool, name: str, compiler: Callable[..., Any] | None = None):
         self.loop, self.whole, self.name, self.failure = loop, whole, name, ""
         self.compiler = compiler or partial(compile_function, robot=None)
         self._methods: dict[str, Callable[..., Any]] = {}
+        self.update: Update | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes for `pickle` and `copy`, without functions that are made again."""
-        return {**vars(self), "_methods": {}}
+        return {**vars(self), "_methods": {}, "update": None}
 
     @property
     def nv(self) -> int:
@@ -116,12 +121,13 @@ class Backend:
         Args:
             t: Time, [s]. phase: Number of switch times passed. q, s: The state, (nq,) and (n,).
         """
-        observe = self._method(*_OBSERVE)
-        return observe(float(t), float(phase) if self.whole else int(phase), q, s)
+        updated = None if self.update is None else self.update(t, phase, q, s)
+        observe = self._method("observe" if updated is None else "observe_updated", *_STATE)
+        return observe(float(t), float(phase) if self.whole else int(phase), q, s if updated is None else updated)
 
     def compile_observation(self) -> None:
         """Trace `observe`, which another thread compiles if a processor is free, else its first call."""
-        self._method(*_OBSERVE, is_ahead=True)
+        self._method("observe", *_STATE, is_ahead=True)
 
     def observe_all(self, states: Sequence[StateSample]) -> Observation:
         """Return the outputs of T states, stacked."""
@@ -184,7 +190,7 @@ def select_backend(
     s: Array,
     compiled: bool | None,
     compares_rates: bool = False,
-    meanwhile: Callable[[], None] = lambda: None,
+    trace_steps: Callable[[], Update | None] = lambda: None,
 ) -> Backend:
     """Return the fastest possible backend of a closed loop.
 
@@ -196,7 +202,8 @@ def select_backend(
             controller with a hidden state.
         compares_rates: Whether rates of memories are compared, too. With fixed steps they are not: `Stepper.prepare`
             compares the steps instead.
-        meanwhile: Called while another thread compiles the outputs of the loop; it raises no error.
+        trace_steps: Traces the time steps and returns `Backend.update`, if any; it raises no error. It is called while
+            another thread compiles the outputs, except where these use the update.
 
     Raises:
         TraceError: If compiled is True and the loop cannot be compiled.
@@ -211,7 +218,7 @@ def select_backend(
     object.__setattr__(traced, "notices", {"base forces": ""})  # the memories of compared states are no results
     backend = Backend(traced, True, COMPILED)
     try:
-        reason = _disagreement(backend, q, s, compares_rates and has_rates(loop), meanwhile)
+        reason = _disagreement(backend, q, s, compares_rates and has_rates(loop), trace_steps)
     except NO_SOLUTION:
         raise
     except Exception as error:  # tracing runs the user's code, which may raise anything
@@ -245,6 +252,10 @@ def check_base_forces(loop: ClosedLoop, q: Array, s: Array, compiled: bool | Non
         return
     near, n, rng = replace(loop, controller=independent_copy(loop.controller)), loop.robot.nv, np.random.default_rng(0)
     none = np.zeros((len(loop.robot.links), 6))
+    with suppress(Exception), np.errstate(all="ignore"):  # of a memory before its first update
+        tau = near.controller.torque(0.0, 0, q, s[:n], none, near.split(s).memory)
+        if np.shape(tau) == (loop.robot.nj,):
+            return  # forces of the joints alone
     for size in (0.0, _NEARBY, _NEARBY):
         xi, noise = size * rng.standard_normal((2, n))
         state = np.concatenate([s[:n] + noise, s[n:]])
@@ -295,16 +306,27 @@ def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> Backend | None:
 
 def has_rates(loop: ClosedLoop) -> bool:
     """Return whether a memory of the controller or the ground has a rate, which outputs do not show."""
-    if loop.memory > 0 and hasattr(getattr(loop.controller, "controller", loop.controller), "rate"):
-        return True
-    return loop.ground_memory > 0 and not isinstance(loop, RigidLoop)
+    return _memory_has_rate(loop) or (loop.ground_memory > 0 and not isinstance(loop, RigidLoop))
 
 
-def _disagreement(backend: Backend, q: Array, s: Array, with_rates: bool, meanwhile: Callable[[], None]) -> str:
-    """Compile a closed loop; return how its results differ from those in Python, "" if they agree up to rounding."""
+def _memory_has_rate(loop: ClosedLoop) -> bool:
+    return loop.memory > 0 and hasattr(getattr(loop.controller, "controller", loop.controller), "rate")
+
+
+def _disagreement(
+    backend: Backend, q: Array, s: Array, with_rates: bool, trace_steps: Callable[[], Update | None]
+) -> str:
+    """Compile a closed loop; return how its results differ from those in Python, "" if they agree up to rounding.
+
+    A memory that changes by the update of the controller alone is found in the state after a time step. The outputs
+    then need no kernel that contains the controller's update, which may be longer than all else.
+    """
     try:
-        backend.compile_observation()
-        meanwhile()
+        if backend.loop.controller.has_update and not _memory_has_rate(backend.loop):
+            backend.update = trace_steps()
+        else:
+            backend.compile_observation()
+            trace_steps()
         backend.observe(0.0, 0, q, s)
     finally:
         check_stateless(backend.loop.controller)

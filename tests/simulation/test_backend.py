@@ -14,6 +14,7 @@ from legged.compiler.codegen import llvm
 from legged.errors import SimulationWarning, TraceError
 from legged.ground import realistic_ground
 from legged.simulation import BDF
+from legged.simulation.backend import Backend
 from legged.simulation.stepping import stepper
 
 STEPS = legged.SemiImplicitEuler(1e-3)
@@ -133,6 +134,37 @@ class Rate(Integral):
         return q[6:7]
 
 
+@pytest.mark.parametrize("law", [Integral(), Rate()])
+def test_recorded_memories_and_torques_are_those_after_the_update(law):
+    """Those of an update alone are found by a time step; the law in Python is evaluated at the samples themselves."""
+    robot = robots.spatial_quadruped()
+    options = {"v": np.linspace(-1.0, 1.0, robot.nv), "until": 0.02, "integrator": STEPS, "sample": 0.004}
+    one, other = (legged.simulate(robot, law, compiled=compiled, **options) for compiled in (True, False))
+    assert one.backend == "compiled closed loop" and len(one.memory) == 6
+    for name in ("memory", "tau", "vdot"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("last", [np.inf, 0.008])
+def test_outputs_of_states_without_a_next_one_are_those_after_the_update(monkeypatch, last):
+    """Where a time step has no finite result, the update is evaluated with the outputs."""
+    made, method, updated = [], Backend._method, stepper.CompiledEngine.updated
+
+    def noted(backend, name, *arguments):
+        made.extend([name] * backend.whole)  # not of the evaluation in Python with which it is compared
+        return method(backend, name, *arguments)
+
+    def failing(engine, t, phase, q, s):
+        return updated(engine, t, phase, q, s if t < last else np.nan * s)
+
+    monkeypatch.setattr(Backend, "_method", noted)
+    monkeypatch.setattr(stepper.CompiledEngine, "updated", failing)
+    run = legged.simulate(robots.spatial_quadruped(), Integral(), until=0.01, integrator=STEPS, sample=1e-3)
+    assert run.backend == "compiled closed loop" and len(run.times) == 11
+    assert ("observe" in made) == np.isfinite(last) and "observe_updated" in made
+    np.testing.assert_allclose(np.diff(run.memory[:, 0]), 1e-3 * run.q[1:, 6], rtol=1e-9, atol=1e-18)
+
+
 @pytest.mark.parametrize(
     ("law", "step"),
     [(None, STEPS), (Integral(), STEPS), (Rate(), STEPS), (None, BDF())],
@@ -152,7 +184,8 @@ def test_a_short_run_compiles_no_rates_and_accelerations_that_nothing_needs(monk
     monkeypatch.setattr("legged.simulation.backend.compile_ahead", noted(compile_ahead))
     robot = robots.spatial_quadruped()
     run = legged.simulate(robot, law, until=0.02, integrator=step)
-    names = ["observe"] if step is STEPS else ["observe", "rate", "configuration"]
+    names = ["observe_updated" if type(law) is Integral else "observe"]
+    names += [] if step is STEPS else ["rate", "configuration"]
     assert run.warnings == () and made == names
     assert np.isfinite(run.vdot).all() and made == [*names, "motion_rate"]
 

@@ -124,7 +124,7 @@ def _modules_of(graph: Graph, key: _Key, program: Callable[[Graph], str], width:
 
     loops = sorted(graph.loops, key=lambda loop: len(loop.body.nodes))
     count = sum(len(loop.body.nodes) <= selection.OUTLINE_NODES for loop in loops)
-    return {**written(loops[:count]), key: lambda: program(graph), **written(reversed(loops[count:]))}
+    return {**written(loops[:count]), key: partial(program, graph), **written(reversed(loops[count:]))}
 
 
 def _bound(graph: Graph, key: _Key, objects: Mapping[_Key, bytes], target: llvm.Target) -> llvm.LoadedCode:
@@ -202,12 +202,13 @@ def _object_files(
         unoptimized |= {file: shared[file] for k, file in enumerate(files) if contents[k] is None and file in shared}
         contents |= {k: unoptimized[file].code for k, file in enumerate(files) if file in unoptimized}
     missing = [k for k, content in contents.items() if content is None]
-    with llvm.target_context(target), _Background(target) as background:
+    stage = selection.Stage.ONCE if unoptimized is None else selection.Stage.FIRST
+    with llvm.target_context(target), selection.stage(stage), _Background(target) as background:
         for k, write in enumerate(modules.values()):
             if k in missing:
                 ir, file, level = write(), files[k], 2
                 if unoptimized is not None and file is not None and staged.is_staged(ir):
-                    unoptimized[file], level = staged.Module(ir), 0
+                    unoptimized[file], level = staged.Module(ir, write), 0
                 if k == missing[-1]:
                     contents[k] = llvm.machine_code(ir, level)
                 else:

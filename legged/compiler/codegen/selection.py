@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import Enum
 from itertools import groupby
 from operator import itemgetter
 
@@ -39,6 +42,34 @@ estimates of 20 graphs were 0.04 less to 0.19 more than their shares."""
 PLANNED_NODES, PLANNED_BATCH_NODES = 10_000, 3_000
 """A graph with more nodes than the first number, or the second one for a batch, has a plan of registers, if it is not
 outlined. A kernel of fewer nodes for one state packs alike operations into vectors instead."""
+
+
+class Stage(Enum):
+    """Whether kernels for one state have a plan of registers, which takes long, and only optimized code needs.
+
+    `ONCE`: as `PLANNED_NODES` says. `FIRST`: kernels that would have one have the same operations in the same order
+    without it. `SECOND`: each has one; the graph is one of a kernel without it in the first stage.
+    """
+
+    ONCE, FIRST, SECOND = range(3)
+
+
+class _Current(threading.local):
+    stage = Stage.ONCE
+
+
+_current = _Current()
+
+
+@contextmanager
+def stage(value: Stage) -> Iterator[None]:
+    """Write the modules of one of the stages of compilation (`cache.staged`) inside the context."""
+    before, _current.stage = _current.stage, value
+    try:
+        yield
+    finally:
+        _current.stage = before
+
 
 SINGLE_STATE = "legged_single_state"
 """`int64 legged_single_state(real *const *arrays)` runs the kernel for one state, see `scalar`."""
@@ -151,8 +182,8 @@ def _module(writer: scalar.KernelWriter, lines: Iterable[str]) -> str:
 
 def _joined(lines: Sequence[str]) -> str:
     """Return the lines of a module; a declaration occurs once."""
-    declared = dict.fromkeys(line for line in lines if line.startswith("declare "))
-    return "\n".join([*declared, *(line for line in lines if line not in declared)])
+    declared = dict.fromkeys([line for line in lines if line.startswith("declare ")])
+    return "\n".join([*declared, *[line for line in lines if line not in declared]])
 
 
 def body_writer(loop: Loop, width: int) -> scalar.KernelWriter:
@@ -175,7 +206,9 @@ def _plain_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar
     """Return the writer of the kernel of a graph that is not outlined."""
     target = llvm.current_target()
     if _is_planned(graph, width):
-        return PlannedKernelWriter(graph, width, target.width, target.element, target.vector_registers, name)
+        # Values that blocks pass on are on the stack without a plan: few for one state, too many for a batch.
+        registers = None if width == 1 and _current.stage == Stage.FIRST else target.vector_registers
+        return PlannedKernelWriter(graph, width, target.width, target.element, registers, name)
     if width > 1 or not mechanisms.is_on(mechanisms.PACKING):
         return scalar.KernelWriter(graph, width, target.width, target.element, name)
     return SLPKernelWriter(graph, target.width, target.element, name)
@@ -183,7 +216,7 @@ def _plain_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar
 
 def _is_planned(graph: Graph, width: int) -> bool:
     """Return whether code of a graph that is not outlined, for `width` states, has a plan of registers."""
-    return len(graph.nodes) > (PLANNED_NODES if width == 1 else PLANNED_BATCH_NODES)
+    return _current.stage == Stage.SECOND or len(graph.nodes) > (PLANNED_NODES if width == 1 else PLANNED_BATCH_NODES)
 
 
 def _is_streamed(graph: Graph, width: int, element: ElementType) -> bool:
@@ -201,7 +234,7 @@ def _outlined_writer(graph: Graph, width: int, name: str, share: float) -> Outli
     if nodes <= (OUTLINE_NODES if width == 1 else OUTLINE_BATCH_NODES) or not mechanisms.is_on(mechanisms.OUTLINING):
         return None
     is_always = nodes > OUTLINE_ALWAYS_NODES
-    if not is_always and _estimated_share(graph) > share + _ESTIMATE:
+    if _current.stage == Stage.SECOND or (not is_always and _estimated_share(graph) > share + _ESTIMATE):
         return None
     outlined = OutlinedKernelWriter(graph, width, target.width, target.element, name)
     return outlined if is_always or outlined.operation_count < share * nodes else None

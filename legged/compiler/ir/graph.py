@@ -159,10 +159,11 @@ class Graph:
         products = sum(2 * matrix.weights.size for matrix in self.matrices)
         return len(self.nodes) + products + sum(loop.most * len(loop.body.nodes) for loop in self.loops)
 
-    @property
+    @cached_property
     def lookups(self) -> tuple[Gather, ...]:
         """The distinct lookups of constant tables among the operations and in the bodies of loops."""
-        gathers = [node.operation for node in self.nodes if isinstance(node.operation, Gather)]
+        operations = dict.fromkeys([node[0] for node in self.nodes])
+        gathers = [operation for operation in operations if isinstance(operation, Gather)]
         return tuple(dict.fromkeys([*gathers, *(lookup for loop in self.loops for lookup in loop.body.lookups)]))
 
     @property
@@ -177,8 +178,8 @@ class Graph:
 
     @cached_property
     def _functions(self) -> tuple[Loop | Matrix, ...]:
-        results = [node.operation for node in self.nodes if isinstance(node.operation, CallResult)]
-        return tuple(dict.fromkeys(result.function for result in results))
+        operations = dict.fromkeys([node[0] for node in self.nodes])
+        return tuple(dict.fromkeys([each.function for each in operations if isinstance(each, CallResult)]))
 
     @cached_property
     def digest(self) -> str:

@@ -76,11 +76,11 @@ class RegisterRequest(NamedTuple):
     """Arguments of the plan of registers.
 
     Attributes:
-        count: Number of registers.
+        count: Number of registers; None to order the operations alone.
         stores_last: Whether results are stored after all operations, not each as soon as it is computed.
     """
 
-    count: int
+    count: int | None
     stores_last: bool
 
 

@@ -49,15 +49,17 @@ class RegisterPlan(NamedTuple):
 
 
 @compiler_pass("plan of registers")
-def plan_registers(graph: Graph, batches: Batches, registers: int, stores_last: bool) -> RegisterPlan:
+def plan_registers(graph: Graph, batches: Batches, registers: int | None, stores_last: bool) -> RegisterPlan:
     """Return the plan of the registers of a kernel.
 
     Args:
         graph: The graph, with fused multiply-adds. batches: The batches of calls, which `call_batches` returns.
-        registers: Largest number of live values.
+        registers: Largest number of live values; None to order the operations alone, without spills.
         stores_last: Whether results are stored after all operations, not each as soon as it is computed.
     """
     phases = depth_first_phases(graph, [calls for calls, _ in batches])
+    if registers is None:
+        return RegisterPlan(phases, {}, 0, {})
     items = _items(graph, phases, batches)
     following, last = _following_uses(items, graph.results if stores_last else ())
     evicted, leaving = _evictions(graph, items, following, registers)

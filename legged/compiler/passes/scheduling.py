@@ -47,18 +47,20 @@ def fuse_multiply_adds(graph: Graph) -> Graph:
 
 def _fusible_products(graph: Graph) -> dict[int, list[int]]:
     """Return the products to fuse with their uses: all uses are sums, and no sum is fused with two products."""
-    first, uses = graph.input_size, dict[int, list[int]]()
-    operations = [node[0] for node in graph.nodes]
+    first = graph.input_size
+    sums = {i for i, node in enumerate(graph.nodes, first) if node[0] in _SUMS}
+    products = {i for i, node in enumerate(graph.nodes, first) if node[0] == "multiply"}
+    products.difference_update(r for r in graph.results if isinstance(r, int))
+    uses: dict[int, list[int]] = {}
     for i, (_, arguments, _) in enumerate(graph.nodes, first):
         for a in arguments:
-            if type(a) is int and a >= first and operations[a - first] == "multiply":
+            if type(a) is int and a in products:
                 uses.setdefault(a, []).append(i)
-    results = {r for r in graph.results if isinstance(r, int)}
     fused_sums: set[int] = set()
     fusible = {}
-    for product, users in sorted(uses.items(), key=lambda item: (len(item[1]), -item[0])):
-        all_sums = all(operations[i - first] in _SUMS and i not in fused_sums for i in users)
-        if all_sums and product not in results:
+    latest_first = sorted(uses.items(), reverse=True)
+    for product, users in sorted(latest_first, key=lambda item: len(item[1])):
+        if sums.issuperset(users) and fused_sums.isdisjoint(users):
             fusible[product] = users
             fused_sums.update(users)
     return fusible

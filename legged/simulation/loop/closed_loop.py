@@ -199,7 +199,13 @@ class ClosedLoop(LoopEquations):
             q: Configuration, (nq,). s: Rest of the state, (size,).
         """
         external = self.external_forces(q, s)
-        s = self.controller_update(t, phase, q, s, external.contact)
+        return self._observed(t, phase, q, self.controller_update(t, phase, q, s, external.contact), external)
+
+    def observe_updated(self, t: Any, phase: Any, q: Array, s: Array) -> Observation:
+        """Return the result of `observe` for s after the discrete update of the controller; arguments as there."""
+        return self._observed(t, phase, q, s, self.external_forces(q, s))
+
+    def _observed(self, t: Any, phase: Any, q: Array, s: Array, external: ExternalForces) -> Observation:
         tau, _ = self.actuation(t, phase, q, s, external.contact)
         wrenches = external.contact + self._pushed(None, t, q, s[: self.robot.nv])[0]
         memory, outputs = self.split(s).memory, self.outputs(q, s)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -191,7 +192,8 @@ class CompiledEngine(StepEngine):
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes for `pickle` and `copy`, without calls, which hold addresses of arrays."""
-        return {**vars(self), "_calls": {}, "_last": (0, None, None)}
+        kept = {name: value for name, value in vars(self).items() if name != "_trial"}
+        return {**kept, "_calls": {}, "_last": (0, None, None)}
 
     def _step(self, clock: Any, parameters: Any, state: Any) -> tuple[Array, Any]:
         own = len(self.template.varying)
@@ -267,6 +269,32 @@ class CompiledEngine(StepEngine):
         except DivergenceError as error:
             return error
         return None
+
+    def updated(self, t: float, phase: float, q: Array, s: Array) -> Array | None:
+        """Return s after the discrete update of the controller, (size,); None if a time step from there has no result.
+
+        Its memory is that after the step, since it has no rate.
+
+        Args:
+            t: Time, [s]. phase: Number of switch times passed. q, s: The state of a single robot, (nq,) and (size,).
+        """
+        members, intervals, call = self._trial
+        nq, begin = self._robot.nq, self._robot.nv
+        end = begin + self.template.loop.memory
+        members.state[0, :nq], members.state[0, nq:], members.outcome[:] = q, s, 0.0
+        intervals[0, 0] = t, self._integrator.step, 1.0, phase
+        call.alone()
+        if members.outcome[0, 0]:
+            return None
+        return np.concatenate([s[:begin], members.state[0, nq + begin : nq + end], s[end:]])
+
+    @cached_property
+    def _trial(self) -> tuple[Members, Array, PreparedLoop]:
+        """A state for one step, its interval, (1, 1, 4), and the call of the step."""
+        dtype = self.code.element.dtype
+        members, intervals = Members.at(self.starts.states[:1], 0, dtype), np.zeros((1, 1, 4), dtype)
+        schedule = Schedule(intervals, np.array([CODES_ONLY]))
+        return members, intervals, self.code.prepared(members, self.parameters, schedule)
 
     # Comparison with the same steps in Python.
 

@@ -16,6 +16,7 @@ from legged.errors import DefinitionError, DivergenceError, SimulationError, Sim
 from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
 from legged.simulation.backend import (
+    Update,
     check_base_forces,
     has_parts,
     has_rates,
@@ -180,11 +181,13 @@ class Stepper:
         return engine
 
     @gc_paused()
-    def _trace_ahead(self) -> None:
+    def _trace_ahead(self) -> Update | None:
         """Trace the time steps for `prepare`, which traces them again and names the error where this fails."""
         if isinstance(self.integrator, FixedStep):
             with suppress(Exception):
                 self._traced = CompiledEngine(self.template, self.starts, self.members, self.integrator)
+                return self._traced.updated
+        return None
 
     def _reason_for_python(self) -> str:
         """Return why the time steps are evaluated in Python without an attempt to trace them, "" for an attempt."""

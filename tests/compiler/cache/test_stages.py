@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import os
+import pickle
 import subprocess
 import sys
 import threading
 import time
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -17,6 +20,8 @@ import robots
 from legged.compiler import Members, Schedule, TimeLoop, element_type, mechanisms
 from legged.compiler.cache import disk, machine_code, staged
 from legged.compiler.codegen import llvm, selection
+from legged.compiler.codegen.kernels import planned
+from legged.compiler.codegen.kernels.planned import WITHOUT_PLAN
 from legged.compiler.ir.loops_and_tables import repeat_while
 from legged.compiler.passes.pipeline import trace
 from tests.compiler.codegen.test_planned import random_function
@@ -76,7 +81,12 @@ def requests(monkeypatch):
     made = []
 
     def request(modules, target, finished):
-        made.append(({file: module.ir for file, module in modules.items()}, target, finished))
+        file = io.BytesIO()
+        staged._Pickler(file).dump({name: module.source for name, module in modules.items()})
+        with llvm.target_context(target), selection.stage(selection.Stage.SECOND):
+            sources = pickle.loads(file.getvalue()).items()
+            texts = {name: source if isinstance(source, str) else source() for name, source in sources}
+        made.append((texts, target, finished))
 
     monkeypatch.setattr(staged, "optimize", request)
     return made
@@ -289,3 +299,50 @@ def test_long_modules_follow_each_other_and_short_loops_come_first(folder, monke
     machine_code.load(graph, selection.time_loop_module, llvm.default_target())
     (order,) = orders
     assert [sizes.get(key[0], key[0]) for key in order] == [least, less, "time_loop_module", longest, longer]
+
+
+def test_the_first_stage_has_no_plan_of_registers(folder, requests, monkeypatch):
+    """The second stage plans the registers of a graph with a changing table and a label that cannot be pickled."""
+    table, label, inner = legged.compiler.ChangingTable(np.arange(9.0)), threading.Lock(), llvm.machine_code
+    compiled = []
+    monkeypatch.setattr(llvm, "machine_code", lambda ir, level: (compiled.append((ir, level)), inner(ir, level))[1])
+    monkeypatch.setattr(planned, "BLOCK", 40)
+    function = random_function(3)
+
+    class Pair(NamedTuple):
+        first: Any
+        second: Any
+
+    def read(x):
+        with legged.compiler.module(label):
+            return Pair(table(3.0 * abs(x[0])), function(x))
+
+    x = np.linspace(-0.5, 0.5, N)
+    kernel = legged.compile(read, x=N)
+    first = kernel(x)
+    ((sources, _, _),) = requests
+    long = [ir for ir, level in compiled if level == 0]
+    assert long and all(WITHOUT_PLAN in ir and "%m0 =" not in ir for ir in long)
+    assert any("\nblock5:\n" in ir for ir in long)
+    assert len(sources) == len(long) and not any(WITHOUT_PLAN in ir for ir in sources.values())
+    assert any("%m0 =" in ir for ir in sources.values())  # that of the graph; its loops need no stack slots
+    machine_code.unload()
+    with mechanisms.without(mechanisms.STAGES):
+        optimized = legged.compile(read, x=N)(x)
+    assert [a.tobytes() for a in first] == [a.tobytes() for a in optimized]
+    assert {ir for ir, level in compiled if level == 2} > {*sources.values()}
+
+
+def test_the_other_process_plans_registers_as_this_one_would(folder):
+    """It receives a graph that has a plan in this process alone, where shorter graphs have one, too."""
+    loop = time_loop()
+    advanced(loop)
+    wait_until(lambda: len(loop._run_single.code._targets) == 2)
+    stored = {path.name: path.read_bytes() for path in folder.glob("*.o")}
+    machine_code.unload()
+    for name in stored:
+        (folder / name).unlink()
+    with mechanisms.without(mechanisms.STAGES):
+        advanced(time_loop())
+    planned = {path.name: path.read_bytes() for path in folder.glob("*.o")}
+    assert len(planned) >= 2 and planned.items() <= stored.items()

@@ -2,12 +2,12 @@
 
 LLVM compiles them in about half of the time of code without a plan: at most as many values are live as there are
 registers, and basic blocks are short. A branch that is never taken separates the blocks; LLVM would merge them
-otherwise.
+otherwise. The first of two stages of compilation (`cache.staged`) needs no plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import Value
@@ -20,13 +20,29 @@ BLOCK = 500
 _RESERVED = 8
 """One of this number of registers is left out of the plan: for constants, for sums that check that results are finite,
 and for operations that LLVM reorders."""
+WITHOUT_PLAN = "; without a plan of registers"
+"""A comment in kernels without a plan, whose code takes twice as long if LLVM optimizes them."""
 
 
 class PlannedKernelWriter(KernelWriter):
-    """Writes a kernel whose values are spilled to stack slots, and loaded again, by a register plan."""
+    """Writes a kernel whose values are spilled to stack slots, and loaded again, by a register plan.
 
-    def __init__(self, graph: Graph, width: int, native: int, element: ElementType, registers: int, name: str = KERNEL):
-        request = RegisterRequest(registers - registers // _RESERVED, width == 1)
+    Args:
+        graph, width, native, element, name: As in `KernelWriter`.
+        registers: Number of registers of the processor, None for the same operations in the same order without a plan.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        width: int,
+        native: int,
+        element: ElementType,
+        registers: int | None,
+        name: str = KERNEL,
+    ):
+        self._has_plan = registers is not None
+        request = RegisterRequest(registers and registers - registers // _RESERVED, width == 1)
         super().__init__(graph, width, native, element, name, registers=request)
         self._plan = self.passes.registers
         self._names: dict[int, Value] = {}
@@ -37,6 +53,7 @@ class PlannedKernelWriter(KernelWriter):
     def lines(self) -> Iterator[str]:
         head, *body, end = super().lines()
         yield head
+        yield from () if self._has_plan else (WITHOUT_PLAN,)
         place = f"alloca {self.w.float_type}, align {self.w.element.size * self.w.width}"
         yield from (f"  %m{slot} = {place}" for slot in range(self._plan.size))
         yield from body
@@ -56,13 +73,12 @@ class PlannedKernelWriter(KernelWriter):
         self.compute(self._plan.phases[number])
 
     def compute(self, nodes: Iterable[int]) -> None:
+        if not self._has_plan:
+            return self._compute_without_plan([*nodes])
         w, slots, leaving = self.w, self._plan.slots, self._plan.leaving
         for i in nodes:
             if self._block_size == BLOCK:
-                label = f"block{self._blocks}"
-                w.branch(w.assign("icmp eq ptr %arrays, null"), "never", label)
-                w.label(label)
-                self._block_size, self._blocks = 0, self._blocks + 1
+                self._end_block()
             super().compute((i,))
             self._block_size += 1
             if i in slots:
@@ -71,9 +87,29 @@ class PlannedKernelWriter(KernelWriter):
             for a in leaving.get(i, ()):
                 self.computed.discard(a)
 
+    def _compute_without_plan(self, nodes: Sequence[int]) -> None:
+        """Compute nodes in blocks of the same length."""
+        while nodes:
+            if self._block_size == BLOCK:
+                self._end_block()
+            now = nodes[: BLOCK - self._block_size]
+            super().compute(now)
+            self._block_size += len(now)
+            nodes = nodes[len(now) :]
+
+    def _end_block(self) -> None:
+        """Begin the next basic block."""
+        label = f"block{self._blocks}"
+        self.w.branch(self.w.assign("icmp eq ptr %arrays, null"), "never", label)
+        self.w.label(label)
+        self._block_size, self._blocks = 0, self._blocks + 1
+
     def value(self, operand: Operand) -> Value:
-        name = super().value(operand)
-        return self._names.get(operand, name) if type(operand) is int else name
+        if type(operand) is not int:
+            return self.w.float_constant(operand)
+        if operand not in self.computed:
+            self.load_value(operand)
+        return self._names.get(operand) or f"%v{operand}"
 
     def load_value(self, operand: int) -> None:
         """Load a value from memory, each time under a new name, as LLVM assigns a name only once."""

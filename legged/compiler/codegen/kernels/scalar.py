@@ -92,7 +92,8 @@ class KernelWriter:
         self.w = IRWriter(width, element)
         self.functions: set[str] = set()
         many = {"lookup": tables.MOST_INLINED, "random_uniform": random_numbers.MOST_INLINED}
-        counts = Counter("lookup" if isinstance(n.operation, Gather) else str(n.operation) for n in graph.nodes)
+        counts = Counter([node[0] for node in graph.nodes])
+        counts["lookup"] = sum(count for operation, count in counts.items() if isinstance(operation, Gather))
         self._shared = {name for name, most in many.items() if counts[name] > most}
         self._shared_functions: dict[str, list[str]] = {}
         self.work_size = 0
