@@ -38,8 +38,8 @@ Swings take too short a time at higher speeds."""
 _OVERSPEED = 1.2
 """Largest speed of a joint, of its no-load speed, in a swing as planned; robots walked at up to 1.19."""
 _BRAKED = 0.5
-"""Largest share of a joint's torque that its viscous friction takes in stance: Apollo turns with 0.51 and falls with
-0.68."""
+"""Largest share of a joint's torque that its viscous friction takes in stance: Apollo turns with 0.56 and falls with
+0.75."""
 _LEAST_DUTY, LEAST_DUTY_ON_TWO = 0.37, 0.52
 """Least duty factors of fast gaits."""
 DUTY_OF_DAMPED = 0.46
