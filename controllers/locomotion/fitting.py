@@ -7,10 +7,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from controllers.locomotion.gait.feet import MOVES, feet_of, sole_extents
+from controllers.locomotion.gait.feet import MOVES, feet_of, foot_jacobian, sole_extents
 from controllers.locomotion.gait.footsteps import CADENCE, WIDTH, FootstepLaw
 from controllers.locomotion.gait.inclined_ground import inclined_walk
-from controllers.locomotion.gait.posture import check_torques, held_torques, standing_posture
+from controllers.locomotion.gait.posture import check_torques, damped_speeds, held_torques, standing_posture
 from controllers.locomotion.gait.schedule import GAITS, foot_rows
 from controllers.locomotion.gait.swing import POINT, SOLE
 from controllers.locomotion.motion import Foot
@@ -37,6 +37,9 @@ _SIDEWAYS, _AROUND = 1.0, 1.7
 Swings take too short a time at higher speeds."""
 _OVERSPEED = 1.2
 """Largest speed of a joint, of its no-load speed, in a swing as planned; robots walked at up to 1.19."""
+_BRAKED = 0.5
+"""Largest share of a joint's torque that its viscous friction takes in stance: Apollo turns with 0.56 and falls with
+0.75."""
 _LEAST_DUTY, LEAST_DUTY_ON_TWO = 0.37, 0.52
 """Least duty factors of fast gaits."""
 DUTY_OF_DAMPED = 0.46
@@ -88,6 +91,10 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     steps = FootstepLaw(
         stances, hips, lengths, neighbors, float(np.sqrt(gravity / height)), narrow, sole_extents(feet, height)
     )
+    fastest = _fastest(robot, q, feet, places, height)
+    turn = float(fastest[2]) / (_FASTEST_TURN_ON_TWO * float(np.sqrt(gravity / height)))
+    if len(feet) == 2 and turn < 1.0 - 1e-9:
+        feet = tuple(replace(foot, heading_share=turn * turn) for foot in feet)
     inertia, legs = _inertia(robot, q), _leg_inertias(robot, q, feet)
     limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
     inclined = inclined_walk(robot, home, q, any(narrow))
@@ -95,7 +102,7 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     planner = MotionPlanner(
         robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits, inclined, closely
     )
-    return home, planner, steps, possible, _fastest(robot, q, feet, places, height, limits.speed)
+    return home, planner, steps, possible, fastest
 
 
 def _stances(places: Array, feet: tuple[Foot, ...], mass: Array) -> Array:
@@ -156,8 +163,7 @@ def highest_swing(robot: Robot, home: Home) -> float:
     q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
     model, limits, most = WholeBodyModel(robot, q, np.zeros(robot.nv)), JointLimits.of(robot), np.inf
     for leg, foot in zip(home.legs, feet_of(robot, home, q)[0], strict=True):
-        J = model.point(foot.link, foot.sole).J[:, [robot.base.nv + k for k in foot.columns]]
-        J = np.concatenate([foot.turns @ J[:3], J[3:]]) if foot.is_flat else J[3:]
+        J = foot_jacobian(model, foot)
         rates = np.zeros(robot.nj)
         rates[list(foot.columns)] = np.linalg.lstsq(J, np.eye(len(J))[-1], rcond=1e-6)[0]
         k = leg.pitch_columns[0]
@@ -248,19 +254,20 @@ def _possible_velocities(robot: Robot, q: Array, feet: tuple[Foot, ...], places:
     return projection * (units / units[:, None])
 
 
-def _fastest(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, height: float, speeds: Array) -> Array:
+def _fastest(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, height: float) -> Array:
     """Return the largest velocity forward, to the left, and yaw rate, (3,), [m/s], [m/s], [rad/s].
 
     A swinging foot passes a body that moves at half the mean speed of a swing; the largest speed in a swing is more by
-    the factor `Profile.peak`. The velocity at which a joint then has 1.2 times its largest speed is a limit, as are
-    multiples of sqrt(g h) that no robot exceeded, and on two feet the distance of the feet, see `_sideways`.
+    the factor `Profile.peak`. The velocity at which a joint then has 1.2 times its largest speed is a limit, as is that
+    at which viscous friction takes half of the torque of a joint in stance. Others are multiples of sqrt(g h) that no
+    robot exceeded, and on two feet the distance of the feet, see `_sideways`.
 
     Args:
         robot: The robot. q: Standing posture, (nq,). feet: Its feet.
         places: Of their soles at q, (n, 3), [m], base axes. height: h, of the center of mass, [m].
-        speeds: Largest joint speeds, (nj,), [rad/s] or [m/s].
     """
     model, profile = WholeBodyModel(robot, q, np.zeros(robot.nv)), SOLE if all(f.is_flat for f in feet) else POINT
+    speeds = np.minimum(JointLimits.of(robot).speed * _OVERSPEED / profile.peak, _BRAKED * damped_speeds(robot))
     unit = float(np.sqrt(np.linalg.norm(robot.gravity) * height))
     most = _FASTEST_ON_TWO if len(feet) == 2 else _FASTEST
     fastest = np.array([most * unit, most * unit, _FASTEST * unit / height])
@@ -271,10 +278,12 @@ def _fastest(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, heig
         radius = float(np.max(np.hypot(places[:, 0], places[:, 1])))
         fastest[1:] = np.minimum(fastest[1:], [_SIDEWAYS * unit, _AROUND * unit / radius])
     for foot, (x, y, _) in zip(feet, places, strict=True):
-        J = model.point(foot.link, foot.sole).J[3:, [robot.base.nv + k for k in foot.columns]]
-        rates = np.abs(np.linalg.pinv(J, rcond=MOVES) @ np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-y, x, 0.0]]).T)
+        J = foot_jacobian(model, foot)
+        ways = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-y, x, 0.0]])
+        turns = np.outer(foot.turns[:, 2], [0.0, 0.0, 1.0]) if foot.is_flat else np.zeros((0, 3))
+        rates = np.abs(np.linalg.pinv(J, rcond=MOVES) @ np.concatenate([turns, ways.T]))
         shares = (rates / speeds[list(foot.columns), None]).max(axis=0)
-        fastest = np.minimum(fastest, _OVERSPEED / (profile.peak * np.maximum(shares, 1e-9)))
+        fastest = np.minimum(fastest, 1.0 / np.maximum(shares, 1e-9))
     return fastest
 
 
@@ -305,10 +314,8 @@ def _leg_inertias(robot: Robot, q: Array, feet: tuple[Foot, ...]) -> Array:
     """
     model, inertias = WholeBodyModel(robot, q, np.zeros(robot.nv)), []
     for foot in feet:
-        columns = [robot.base.nv + k for k in foot.columns]
-        J = model.point(foot.link, foot.sole).J[:, columns]
-        J = np.concatenate([foot.turns @ J[:3], J[3:]]) if foot.is_flat else J[3:]
+        J = foot_jacobian(model, foot)
         v = np.zeros((3, robot.nv))
-        v[:, columns] = np.linalg.lstsq(J, np.eye(len(J))[:, -3:], rcond=1e-6)[0].T
+        v[:, [robot.base.nv + k for k in foot.columns]] = np.linalg.lstsq(J, np.eye(len(J))[:, -3:], rcond=1e-6)[0].T
         inertias.append(np.array([momentum(robot, q, row)[:3] for row in v[:2]] + [np.zeros(3)]).T)
     return np.array(inertias)

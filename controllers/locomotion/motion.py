@@ -41,6 +41,7 @@ class Foot:
         pivot: Index of the point that carries the robot alone while it turns; None if the leg turns the foot about the
             vertical axis, or with a single point.
         edge: From the line through the points to an edge of the sole, (3,), [m], base axes; zero without `pivot`.
+        heading_share: Weight of its rotation about the vertical axis in a swing, over that about other axes.
     """
 
     link: int
@@ -54,6 +55,12 @@ class Foot:
     links: tuple[int, ...]
     pivot: int | None = None
     edge: Array = field(default_factory=lambda: np.zeros(3))
+    heading_share: float = 1.0
+
+    @property
+    def turn_weights(self) -> Array:
+        """Weights of the rotations about `turns` in a swing, relative to each other, (r,), dimensionless."""
+        return 1.0 - (1.0 - self.heading_share) * self.turns[:, 2] ** 2
 
     @property
     def is_flat(self) -> bool:

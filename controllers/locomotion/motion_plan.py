@@ -377,7 +377,7 @@ class MotionPlanner:
                 leveling = level_share * weight
                 if foot.pivot is not None:
                     leveling = np.maximum(leveling, carrying.held)
-                tracking = Tracking(gains=gains, weight=leveling)
+                tracking = Tracking(gains=gains, weight=leveling * foot.turn_weights)
                 level = link_orientation(model, foot.link, axes @ carrying.tilt @ foot.rotation, tracking)
                 if len(foot.turns) < 3:  # the leg cannot turn the foot about all axes
                     turns = foot.turns @ axes.T

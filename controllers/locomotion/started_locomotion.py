@@ -212,7 +212,7 @@ class StartedLocomotion:
             command: The command of `legged.Simulation.step`, (5,) to (7,).
         """
         robot, ground, dt = self.robot, self.feet_plan, 1.0 / self.sampling_rate
-        model = WholeBodyModel(robot, q, v)
+        model = WholeBodyModel(robot, q, v, held=dt)
         body = body_state(model, q, v, self.planner)
         mass, origin = body.position, robot.base.pose(q[: robot.base.nq])[1]
         turning, normal = self.planner.turning(memory.command[2]), GroundPlane(mass, memory.slope).normal

@@ -64,6 +64,19 @@ def feet_of(robot: Robot, home: Home, q: Array) -> tuple[tuple[Foot, ...], Array
     return tuple(feet), np.array(places)
 
 
+def foot_jacobian(model: WholeBodyModel, foot: Foot) -> Array:
+    """Return the Jacobian of a leg for the motions of its foot, (r + 3, k), world axes, with the k joints of the leg.
+
+    Its last three rows are the velocity of the middle of the sole per joint velocity. Those before are the angular
+    velocity about the r axes about which the leg turns a flat foot, none for a point.
+
+    Args:
+        model: The robot in its standing posture. foot: The foot.
+    """
+    J = model.point(foot.link, foot.sole).J[:, [model.robot.base.nv + k for k in foot.columns]]
+    return np.concatenate([foot.turns @ J[:3], J[3:]]) if foot.is_flat else J[3:]
+
+
 def sole_extents(feet: tuple[Foot, ...], height: float) -> tuple[float, float]:
     """Return `FootstepLaw.soles`; the height is that of the center of mass, [m]."""
     if len(feet) > 2 or any(not foot.is_flat or foot.pivot is not None for foot in feet):

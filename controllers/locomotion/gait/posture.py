@@ -6,11 +6,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from controllers.locomotion.gait.feet import feet_of
+from controllers.locomotion.gait.feet import feet_of, foot_jacobian
+from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.torques.whole_body import JointLimits
 from legged.algorithms.legs.standing import Home, home_of, standing_torques
+from legged.dynamics.kinematics import center_of_mass
 from legged.dynamics.passive import friction_slopes, without_dry_friction
 from legged.errors import DefinitionError
+from legged.robot.configuration import scatter_add
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
@@ -25,6 +28,9 @@ BENDS = 0.18
 _HOLDS, _ALIKE = 0.35, 1.05
 """Largest share of a joint's torque that standing on two legs takes, since a walk on one of them takes about the double
 and more: otherwise hips are as high as the joints need it; and ratio of shares that count as equal."""
+_PASSES = 0.3
+"""Speed of a flat foot past the body in the slow walks of two legs, forward and to the side, [sqrt(g h)] with the
+height h of the center of mass. Hips are as high as the joints need it."""
 _SLOW = 3.0
 """Largest speed of a pitch joint, [sqrt(g / h)] with the length h of the leg, below which it is slow."""
 _AHEAD = 1e-3
@@ -47,14 +53,37 @@ def standing_posture(robot: Robot) -> Home:
     for posture in postures:
         first = first or posture
         if _ankle_margin(robot, posture) > BENDS:
-            if not bent and held_torques(robot, posture)[1] <= _HOLDS:
+            if not bent and _load(robot, posture) <= 1.0:
                 return posture
             bent.append(posture)
     if not bent:
         assert first is not None
         return first
-    shares = [held_torques(robot, posture)[1] for posture in bent]
-    return next(posture for posture, share in zip(bent, shares, strict=True) if share <= _ALIKE * min(shares))
+    loads = [_load(robot, posture) for posture in bent]
+    return next(posture for posture, load in zip(bent, loads, strict=True) if load <= _ALIKE * min(loads))
+
+
+def _load(robot: Robot, home: Home) -> float:
+    """Return what a posture takes of the joints over what it may take, the larger one of torques and speeds."""
+    return max(held_torques(robot, home)[1] / _HOLDS, _share_of_speeds(robot, home))
+
+
+def _share_of_speeds(robot: Robot, home: Home) -> float:
+    """Return the largest share of a joint's speed with which a flat foot moves at `_PASSES` and keeps its orientation.
+
+    The axis of an ankle that rolls is inclined with the shank. A foot that moves to the side under a bent knee and is
+    kept level therefore turns about the vertical axis, which the hip yaw has to cancel: less on straighter legs.
+    """
+    q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
+    model, most = WholeBodyModel(robot, q, np.zeros(robot.nv)), 0.0
+    speeds = np.minimum(JointLimits.of(robot).speed, damped_speeds(robot))
+    unit = _PASSES * float(np.sqrt(np.linalg.norm(robot.gravity) * center_of_mass(robot, q)[2]))
+    for foot in feet_of(robot, home, q)[0]:
+        if foot.is_flat:
+            J = foot_jacobian(model, foot)
+            rates = np.abs(np.linalg.lstsq(J, np.eye(len(J))[:, -3:-1], rcond=1e-6)[0])
+            most = max(most, unit * float(np.max(rates.T / speeds[list(foot.columns)])))
+    return most
 
 
 def _over_held_places(robot: Robot, hip_height: float) -> Home:
@@ -130,12 +159,19 @@ def has_damped_legs(robot: Robot, home: Home) -> bool:
     Args:
         robot: The robot. home: Its standing posture.
     """
-    damping = np.zeros(robot.nv)
-    for body in without_dry_friction(robot).bodies:
-        damping[body.v] = friction_slopes(body, np.zeros(robot.nv))
-    damping, speeds = damping[robot.base.nv :], np.full(robot.nj, np.inf)
+    return _is_slow(robot, home, damped_speeds(robot))
+
+
+def damped_speeds(robot: Robot) -> Array:
+    """Return the speeds at which viscous friction takes all torque of the joints, (nj,), [rad/s] or [m/s].
+
+    Args:
+        robot: The robot.
+    """
+    slopes = [friction_slopes(body, np.zeros(robot.nv)) for body in without_dry_friction(robot).bodies]
+    damping, speeds = scatter_add(robot, slopes)[robot.base.nv :], np.full(robot.nj, np.inf)
     np.divide(JointLimits.of(robot).torque, damping, out=speeds, where=damping > 0.0)
-    return _is_slow(robot, home, speeds)
+    return speeds
 
 
 def _is_slow(robot: Robot, home: Home, speeds: Array) -> bool:

@@ -21,8 +21,9 @@ from legged.dynamics.kinematics import (
     twist_rate_at,
 )
 from legged.dynamics.modules import twists_and_rates
-from legged.dynamics.passive import without_dry_friction
+from legged.dynamics.passive import friction_slopes, without_dry_friction
 from legged.robot.base import FloatingBase
+from legged.robot.configuration import scatter_add
 from legged.robot.robot import Robot
 from legged.rotations import rotation_error
 from legged.spatial import Array, cross, factor_symmetric, join, solve_factored
@@ -104,15 +105,25 @@ class WholeBodyModel:
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
         friction: Forces that are to compensate dry friction of joints, (nv,), [N m] or [N]; none by default.
+        held: Time T for which torques are held, [s].
     """
 
-    def __init__(self, robot: Robot, q: Array, v: Array, friction: Array | None = None):
-        self.robot, self.q, self.v, self.friction = robot, q, v, friction
+    def __init__(self, robot: Robot, q: Array, v: Array, friction: Array | None = None, held: float = 0.0):
+        self.robot, self.q, self.v, self.friction, self.held = robot, q, v, friction, held
 
     @cached_property
     def M(self) -> Array:
-        """Inertia matrix, (nv, nv), mixed units."""
-        return inertia_matrix(self.robot, self.q)
+        """Inertia matrix, (nv, nv), mixed units, with T D of the viscous friction D v of the joints.
+
+        Friction grows with the velocities while torques are held: at the end it is D (v + T vdot). Joints whose
+        friction is large beside their inertia reach a half of the desired acceleration otherwise.
+        """
+        M = inertia_matrix(self.robot, self.q)
+        if not self.held:
+            return M
+        zero, bodies = np.zeros(self.robot.nv), without_dry_friction(self.robot).bodies
+        slopes = [self.held * friction_slopes(body, zero) for body in bodies]
+        return M + np.diag(scatter_add(self.robot, slopes))
 
     @cached_property
     def h(self) -> Array:

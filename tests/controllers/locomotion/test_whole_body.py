@@ -15,6 +15,7 @@ from controllers.locomotion.torques.tasks import Tracking, WholeBodyModel, link_
 from controllers.locomotion.torques.whole_body import LEVEL_RATIO, Contact, JointLimits, whole_body
 from legged.dynamics.kinematics import momentum_rate, point_jacobian, point_twist_rates
 from legged.simulation.forces import motor_forces
+from legged.spatial import join
 from robots.bipeds import crouch
 
 KNEES = ("left_shank_5", "right_shank_11")
@@ -71,6 +72,27 @@ def test_contradictory_limits_give_finite_torques_within_limits_and_a_residual()
     assert all(np.isfinite(part).all() for part in result)
     assert np.abs(result.tau).max() <= 0.01
     assert result.residual > 0.1
+
+
+@pytest.mark.parametrize("held", [0.0, 2e-3])
+def test_joints_with_much_friction_reach_the_desired_velocity_at_the_end_of_a_time_step(held):
+    """Friction takes 0.8 of the desired change if torques count on that of the present velocity alone."""
+    robot = robots.spatial_biped()
+    hips = [joint.v.start for joint in robot.joints if "hip_z" in joint.name]
+    _, q, v = standing(robot)
+    q[6] += 1.0  # in the air
+    inertia = legged.inertia_matrix(robot, q)[hips[0], hips[0]]
+    braked = robot.with_parameters(
+        {joint.name + ".damping": 4.0 * inertia / 2e-3 for joint in robot.joints if "hip_z" in joint.name}
+    )
+    model = WholeBodyModel(braked, q, v, held=held)
+    wanted = np.zeros(braked.nv)
+    wanted[hips] = 1.0
+    tau = join(np.zeros(6), (model.M @ wanted + model.h)[6:])
+    steps = {"until": 2e-3, "ground": legged.Rigid(), "integrator": legged.TimeStepping(2e-3)}
+    run = legged.simulate(braked, lambda t, q, v, wrenches: tau, q=q, v=v, **steps)
+    reached = run.v[-1][hips] / 2e-3
+    assert (reached > 0.9).all() == bool(held) and (reached < 1.01).all()
 
 
 def test_dry_friction_changes_no_torque():
