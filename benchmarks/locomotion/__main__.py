@@ -38,7 +38,7 @@ from benchmarks.locomotion.tables.in_mujoco import mujoco_table
 from benchmarks.locomotion.tables.jumps import jump_table
 from benchmarks.locomotion.tables.recovery import recovery_table
 from benchmarks.locomotion.tables.seen import seen_table
-from benchmarks.locomotion.tables.speeds import beyond_table, speed_table
+from benchmarks.locomotion.tables.speeds import beyond_in_gaits_table, beyond_table, speed_table
 from benchmarks.locomotion.tables.stops import stop_table
 from benchmarks.locomotion.tables.throughput import throughput_table
 from benchmarks.locomotion.trials import ROWS, Trial, trials
@@ -52,6 +52,7 @@ _TABLES: dict[str, Callable[[list[Walker]], Table]] = {
     "stops": stop_table,
     "speeds": speed_table,
     "beyond": beyond_table,
+    "beyond-in-gaits": beyond_in_gaits_table,
     "endurance": endurance_table,
     "recovery": recovery_table,
     "jumps": jump_table,

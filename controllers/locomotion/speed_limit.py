@@ -7,7 +7,8 @@ sinks or rises, and that by which its speed stays behind the command. Each is re
 at their limit. The load s of the robot is the largest of them forward, and the root of the sum of their squares, with
 1.44 times that of the motors, backward, sideways and in turns, where robots fall when several of them are below their
 limit; between, with the fourth power f of the share of forward vx in the speed, it is f times the first plus 1 - f
-times the second. The speed limit u has the rate
+times the second. In paces, bounds, gallops and pronks, whose trunk moves in all directions in each cycle, f is zero, in
+a walk it is 0.7 times this power. The speed limit u has the rate
 
     du/dt = a (1 - s) / 0.5,    between -(3 - 2 f) 0.05 g and a.
 
@@ -17,7 +18,7 @@ before.
 
 In paces, bounds, gallops and pronks the trunk inclines, rises and lags in each cycle at all speeds. The tolerances of
 the first three loads are therefore 1 + 4 U times as large, with the unevenness U of the gait (`GaitChoice.unevenness`):
-once in a trot, and about twice in these gaits.
+once in a trot, and about twice in these gaits. The weight f has the factor 1 - 4 U, at least zero.
 
 Thus the robot accelerates less near its limit, stays at the speed at which its load is 1, and slows down above. In
 curves, friction bounds the speed in addition: the centripetal acceleration is at most 0.6 of the friction coefficient
@@ -97,6 +98,7 @@ class SpeedLimit(NamedTuple):
         height: float,
         gravity: float,
         dt: float,
+        even: Any = 1.0,
     ) -> SpeedLimit:
         """Return the limit a time step later.
 
@@ -107,13 +109,14 @@ class SpeedLimit(NamedTuple):
             along: Fourth power of the share of vx in the commanded speed with the sign of vx, from -1 to 1.
             height: h, of the center of mass of the standing robot, [m]. gravity: Magnitude g, [m/s^2].
             dt: Time step, [s].
+            even: Weight of the rule of forward motion in this gait: 1 in a trot, 0 in a pace, dimensionless.
         """
         unit, time = float(np.sqrt(gravity * height)), float(np.sqrt(height / gravity))
         rises = [where(a > b, _RISE, _FALL) for a, b in zip(loads[:3], self.loads[:3], strict=True)]
         shares = np.stack([*(np.minimum(1.0, dt / (x * time)) for x in rises), np.minimum(1.0, dt / (_MEAN * time))])
         filtered = self.loads + shares * (loads - self.loads)
         positive = np.maximum(filtered, 0.0)
-        forward = np.maximum(along, 0.0)
+        forward = even * np.maximum(along, 0.0)
         largest = np.maximum(np.maximum(positive[0], positive[1]), np.maximum(positive[2], positive[3]))
         load = forward * largest + (1.0 - forward) * np.sqrt(positive @ (_SUM * positive) + 1e-12)
         slow = np.minimum(np.maximum((_FAST - self.most / unit) / (_FAST - _SLOW), 0.0), 1.0)
@@ -145,11 +148,13 @@ def followed_command(
         dt: Time between two evaluations, [s].
     """
     gait = gaits.target(memory.chosen, memory.target)
-    speed, free, tolerance = gaits.speed(wanted), gaits.free_speed(gait), 1.0 + _UNEVEN * gaits.unevenness(gait)
+    speed, free, uneven = gaits.speed(wanted), gaits.free_speed(gait), _UNEVEN * gaits.unevenness(gait)
+    tolerance, even = 1.0 + uneven, np.maximum(1.0 - uneven, 0.0)
     loads = _present_loads(memory, body, v, planner, gaits.radius) / np.stack([tolerance, tolerance, tolerance, 1.0])
     share = wanted[0] / np.maximum(speed, 1e-9)
+    last, along = gaits.speed(memory.command), share * np.abs(share) ** 3
     limit = SpeedLimit.of(memory.speed).after(
-        loads, speed, gaits.speed(memory.command), free, share * np.abs(share) ** 3, planner.height, planner.gravity, dt
+        loads, speed, last, free, along, planner.height, planner.gravity, dt, even
     )
     inward = np.sqrt(wanted[:2] @ wanted[:2]) * np.abs(wanted[2])
     curve = np.sqrt(np.maximum(inward / (_CENTRIPETAL * memory.friction * planner.gravity), 1.0))

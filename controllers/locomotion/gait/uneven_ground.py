@@ -50,7 +50,8 @@ def adapted_swing(
     While the gait waits, the foot stops on its path and moves up or down. It stays at the height over its path that it
     has reached until it stands. A foot below its path, which reaches into a gap, moves down along the walls that it
     touches: if it rose over them and reached down again, the robot would have a foot too few for as long as the gait
-    waits.
+    waits. For the same reason a foot at the end of its path, which is to stand, moves down in front of a wall: it came
+    there over lower ground.
 
     Args:
         swing: Desired motion without obstacles. swings: 1 for a foot in the air, 0 for one that stands.
@@ -61,7 +62,7 @@ def adapted_swing(
         speed: Speed up and down, [m/s].
         dt: Time step, [s].
     """
-    climb = where(lift < 0.0, 0.0, climb)
+    climb = where((lift < 0.0) | (late > 0.5), 0.0, climb)
     rise = np.minimum(climb, speed * dt)
     change = where(rise > 0.0, rise, where(waits, -speed * dt * late, 0.0))
     lift, rate = swings * (lift + change), swings * change / dt

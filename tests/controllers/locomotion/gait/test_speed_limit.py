@@ -150,6 +150,25 @@ def test_friction_bounds_the_speed_in_a_curve_with_a_notice_and_keeps_the_direct
         assert ("feet would slip" in notice) == notices
 
 
+def test_in_gaits_that_load_the_feet_unevenly_loads_add_forward_as_well():
+    """Three loads of 0.7, with a sum of 1.3: a trot accelerates, a walk less, and the other gaits slow down."""
+    robot, growth = robots.spatial_quadruped(), []
+    for gait in ("trot", "walk", "pace", "bound", "pronk"):
+        law = Locomotion(gait)
+        q, v = law.initial_state(robot)
+        started, flat = law.start(robot, None, q, v)
+        body = body_state(WholeBodyModel(robot, q, v), q, v, started.planner)
+        wanted = np.array([3.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+        before = SpeedLimit(np.array([0.7, 0.7, 0.0, 0.7]), 2.8, 0.0).flat()
+        memory = started.memory(flat)._replace(speed=before, command=wanted)
+        speed, _ = followed_command(wanted, memory, body, v, started.planner, started.gaits, DT)
+        growth.append(SpeedLimit.of(speed).most - 2.8)
+    trot, walk, *others = np.array(growth) / (DT * GRAVITY)
+    assert trot == pytest.approx(0.03, abs=2e-3)
+    assert 0.0 < walk < trot
+    assert max(others) < -0.02
+
+
 @needs_files
 def test_the_duty_factor_of_fast_gaits_is_bounded_by_the_torques_of_the_joints():
     for name, least in (("hyq/hyq_no_sensors", 0.455), ("go2/go2", 0.37)):
@@ -184,6 +203,25 @@ def test_a_command_beyond_the_ability_of_a_robot_gives_a_large_speed_and_a_notic
     late = run.times > 6.0
     speed = np.linalg.norm(run.v[late][:, 3:5], axis=1).mean()
     assert least < speed < most
+
+
+@pytest.mark.slow
+@needs_files
+@pytest.mark.parametrize(
+    ("name", "gait", "command", "least"),
+    [  # speeds [m/s]; without the sum of the loads each of them falls within 10 s
+        ("anymal_b_simple/anymal", "pace", 2.5, 1.1),
+        ("anymal_b_simple/anymal", "pronk", 2.5, 1.5),
+        ("go2/go2", "bound", 2.8, 1.6),
+    ],
+)
+def test_a_command_beyond_the_ability_in_a_gait_gives_a_large_speed_and_a_notice(name, gait, command, least):
+    robot = legged.load(FILES[name])
+    law = Locomotion(gait, Command(vx=command))
+    with pytest.warns(SimulationWarning, match="cannot follow the command"):
+        run = legged.simulate(robot, law, ground=legged.Rigid(friction=0.6), until=12.0, integrator=STEP)
+    late = run.times > 6.0
+    assert least < np.ptp(run.q[late, 4]) / np.ptp(run.times[late]) < command
 
 
 @pytest.mark.slow

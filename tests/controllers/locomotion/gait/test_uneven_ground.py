@@ -46,6 +46,9 @@ def test_a_foot_at_an_obstacle_rises_and_one_over_low_ground_moves_down_while_it
     along, left, lower = adapted_swing(path, 1.0, 0.03, -0.02, 1.0, True, speed, dt)  # at the wall of a gap
     assert along.velocity == pytest.approx([0.0, 0.0, -speed]) and left == 0.0
     assert lower == pytest.approx(-0.02 - speed * dt)
+    before, left, lift = adapted_swing(path, 1.0, 0.03, 0.1, 1.0, True, speed, dt)  # at a wall, at the end of its path
+    assert before.velocity == pytest.approx([0.0, 0.0, -speed]) and left == 0.0
+    assert lift == pytest.approx(0.1 - speed * dt)
     assert adapted_swing(path, 0.0, climb, lift, 0.0, False, speed, dt)[1:] == (0.0, 0.0)  # a foot that stands
 
 
@@ -119,3 +122,25 @@ def test_go2_trots_over_steps_and_gaps_that_it_does_not_know_from_any_place(kind
     )
     arrived = ~runs.fallen & (runs.q[:, -1, 4] > 0.8 * 8.0 * speeds)
     assert arrived.sum() >= 14  # outcomes depend on details of a run
+
+
+@pytest.mark.slow
+@needs_files
+def test_a_late_foot_in_front_of_a_riser_moves_down_to_its_tread():
+    """It rose along the riser to its largest height while Go2 waited on two feet, and Go2 fell in the second walk."""
+    robot, law = legged.load(FILES["go2/go2"]), Locomotion("trot", Command(vx=0.5286))
+    q, v = law.initial_state(robot)
+    edges = np.array([0.6646, 0.7754])[:, None] + 0.37979 * np.arange(6)  # [m]
+    runs = legged.rollout(
+        robot,
+        law,
+        ground=legged.Rigid(friction=0.6, terrain=Stairs(tuple(edges[0]), (0.10444,) * 6)),
+        until=8.0,
+        q=np.tile(q, (2, 1)),
+        v=v,
+        vary={"ground.terrain.edges": edges},
+        integrator=legged.TimeStepping(2e-3),
+        progress=False,
+    )
+    assert not runs.fallen.any()
+    assert (runs.q[:, -1, 6] - q[6] > 0.5).all()  # [m], on the last tread
