@@ -17,7 +17,7 @@ import pytest
 
 import legged
 import robots
-from legged.compiler import Members, Schedule, TimeLoop, element_type, mechanisms
+from legged.compiler import ChangingTable, Members, Schedule, TimeLoop, element_type, mechanisms, module
 from legged.compiler.cache import disk, machine_code, staged
 from legged.compiler.codegen import llvm, selection
 from legged.compiler.codegen.kernels import planned
@@ -303,7 +303,7 @@ def test_long_modules_follow_each_other_and_short_loops_come_first(folder, monke
 
 def test_the_first_stage_has_no_plan_of_registers(folder, requests, monkeypatch):
     """The second stage plans the registers of a graph with a changing table and a label that cannot be pickled."""
-    table, label, inner = legged.compiler.ChangingTable(np.arange(9.0)), threading.Lock(), llvm.machine_code
+    table, label, inner = ChangingTable(np.arange(9.0)), threading.Lock(), llvm.machine_code
     compiled = []
     monkeypatch.setattr(llvm, "machine_code", lambda ir, level: (compiled.append((ir, level)), inner(ir, level))[1])
     monkeypatch.setattr(planned, "BLOCK", 40)
@@ -314,7 +314,7 @@ def test_the_first_stage_has_no_plan_of_registers(folder, requests, monkeypatch)
         second: Any
 
     def read(x):
-        with legged.compiler.module(label):
+        with module(label):
             return Pair(table(3.0 * abs(x[0])), function(x))
 
     x = np.linspace(-0.5, 0.5, N)
