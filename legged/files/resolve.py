@@ -42,13 +42,14 @@ def resolve(
         UnknownNameError: an unknown treatment of mimic joints.
         FileError: a mimic joint that follows an unknown joint, or itself.
     """
+    driven: tuple[str, ...] = ()
     if isinstance(mimic, Mapping):
-        description, mimic = _with_couplings(description, mimic), "coupled"
+        description, mimic, driven = _with_couplings(description, mimic), "coupled", tuple(mimic)
     if mimic not in MIMIC_MODES:
         raise UnknownNameError("treatment of mimic joints", mimic, MIMIC_MODES)
     notes: list[str] = []
     description = _resolve_base(description, base, notes)
-    description = _resolve_mimics(description, mimic, notes)
+    description = _with_motors(_resolve_mimics(description, mimic, notes), driven, notes)
     if not joint_physics:
         none: dict[str, float] = dict.fromkeys(("damping", "friction", "stiffness", "rest"), 0.0)
         description = _map_physics(description, lambda physics: replace(physics, **none))
@@ -135,6 +136,24 @@ def _resolve_mimics(description: Description, how: str, notes: list[str]) -> Des
         return replace(joint, mimic=Mimic(end.name, ratio, offset))
 
     return _map_joints(description, change)
+
+
+def _with_motors(description: Description, driven: Sequence[str], notes: list[str]) -> Description:
+    """Return the description whose independent joints have the motors of given joints that follow them.
+
+    A joint of a transmission, such as a knee with rolling contact, has a motor force of its own in files that state no
+    coupling. With q = r q_master + offset, a force f on q is r f on q_master.
+    """
+    physics = {joint.name: joint.physics for joint in description.joints}
+    for joint in description.joints:
+        if joint.name not in driven or joint.mimic is None or not np.isfinite(joint.physics.effort):
+            continue
+        ratio, master = abs(joint.mimic.multiplier), physics[joint.mimic.joint]
+        effort = float(master.effort + ratio * joint.physics.effort)
+        speed = float(min(master.speed, joint.physics.speed / ratio))
+        physics[joint.mimic.joint] = replace(master, effort=effort, speed=speed)
+        notes.append(f"the motor of joint {joint.name!r} acts on {joint.mimic.joint!r}, whose effort is {effort:g}")
+    return _map_joints(description, lambda joint: replace(joint, physics=physics[joint.name]))
 
 
 def _check_mimic(joint: JointEntry, joints: dict[str, JointEntry], source: str) -> None:

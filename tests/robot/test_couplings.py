@@ -278,19 +278,27 @@ def test_coupled_dynamics_equal_those_of_pinocchios_mimic_joints():
 
 
 def test_a_file_gets_couplings_that_it_does_not_state(tmp_path):
-    """A coupled joint moves by ratio and offset, and unknown names and too many numbers are refused."""
+    """A coupled joint moves by ratio and offset, its motor acts on its master; unknown names are refused."""
     urdf = "<robot name='r'><link name='a'><inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' "
     urdf += "iyz='0'/></inertial></link>"
     for parent, child in (("a", "b"), ("b", "c")):
         urdf += f"<link name='{child}'><inertial><mass value='1'/><inertia ixx='1' iyy='1' izz='1' ixy='0' ixz='0' "
         urdf += f"iyz='0'/></inertial></link><joint name='{parent}{child}' type='continuous'><parent link='{parent}'/>"
-        urdf += f"<child link='{child}'/><axis xyz='0 1 0'/></joint>"
+        urdf += f"<child link='{child}'/><axis xyz='0 1 0'/><limit effort='40' velocity='6'/></joint>"
     path = tmp_path / "r.urdf"
     path.write_text(urdf + "</robot>")
     assert legged.load(path).nj == 2
     robot = legged.load(path, mimic={"bc": ("ab", 2.0, 0.1)})
     (follower,) = robot.followers
     assert (robot.nj, follower.master, follower.ratio, follower.offset) == (1, "ab", 2.0, 0.1)
+    motor = robot.joint("ab").definition.physics
+    assert (motor.effort, motor.speed) == (
+        40.0 + 2.0 * 40.0,
+        6.0 / 2.0,
+    )  # f on bc is 2 f on ab, and bc is twice as fast
+    assert "the motor of joint 'bc' acts on 'ab', whose effort is 120" in str(
+        legged.audit(path, mimic={"bc": ("ab", 2.0)})
+    )
     assert legged.load(path, mimic={"bc": "ab"}).followers[0].ratio == 1.0
     with pytest.raises(FileError, match="no joint named 'x'"):
         legged.load(path, mimic={"bc": "x"})
