@@ -31,6 +31,7 @@ from controllers.locomotion.torques.hands import moving_columns
 from controllers.locomotion.velocity_command import Command, slowed
 from controllers.operational_space import PathTask, check_path_tasks
 from legged import arguments
+from legged.algorithms.legs.leg_chains import LegChain, leg_chains
 from legged.algorithms.legs.standing import Home, home_of, standing_on
 from legged.arguments import known_name
 from legged.checked import checked
@@ -94,8 +95,8 @@ class Locomotion:
         """Return (law, memory): the law for a robot and its initial memory, (m,); see `Controller.start`.
 
         Raises:
-            DefinitionError: The robot has no legs, no gravity or a fixed base, its joints cannot hold the standing
-                posture, or it cannot follow a constant command.
+            DefinitionError: The robot has no legs, no gravity or a fixed base, stands on wheels that are not locked,
+                its joints cannot hold the standing posture, or it cannot follow a constant command.
         """
         return self._fitted(robot).started(q, v)
 
@@ -128,6 +129,7 @@ class Locomotion:
             raise DefinitionError(
                 f"robot {robot.name!r} cannot walk: Locomotion needs a floating base and gravity, and {why}"
             )
+        _check_wheels(robot, leg_chains(robot) if self.home is None else self.home.legs)
         _warn_of_findings(robot)
         home, planner, steps, possible, fastest = (
             standing_parts(robot) if self.home is None else fitted_parts(robot, self.home)
@@ -182,6 +184,17 @@ class Locomotion:
         radius = float(np.max(np.linalg.norm(stances, axis=1)))
         least = LEAST_DUTY_ON_TWO if on_two else least_duty(robot, home)
         return GaitChoice(tuple(schedules), by_speed, least, radius, np.sign(stances), height, gravity)
+
+
+def _check_wheels(robot: Robot, legs: Sequence[LegChain]) -> None:
+    """Raise an error if a robot stands on wheels that can turn."""
+    wheels = [leg.wheel for leg in legs if leg.wheel]
+    if wheels:
+        values = ", ".join(f"{name!r}: 0.0" for name in wheels)
+        raise DefinitionError(
+            f"robot {robot.name!r} cannot walk: its feet are wheels, which joints {', '.join(map(repr, wheels))} turn "
+            f"without limits, and Locomotion does not drive wheels; lock them, robot.locked({{{values}}})"
+        )
 
 
 def _checked_hands(robot: Robot, home: Home, hands: Sequence[PathTask]) -> tuple[PathTask, ...]:

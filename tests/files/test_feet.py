@@ -5,7 +5,8 @@ import pytest
 
 import controllers
 import legged
-from legged.errors import ArgumentError, FileError, ReachError, ShapeError, SimulationWarning
+from legged.algorithms.legs.leg_chains import leg_chains
+from legged.errors import ArgumentError, DefinitionError, FileError, ReachError, ShapeError, SimulationWarning
 
 pytest.importorskip("lxml")
 from oracles.urdf_texts import BIPED
@@ -229,3 +230,55 @@ def test_legs_that_swing_along_y_are_a_finding(tmp_path):
     assert [finding.where for finding in found] == ["link 'trunk'"]
     assert "8 joints of its legs turn about x and 4 about y" in found[0].words
     assert not findings_of(tmp_path, four_legged("x"), "forward")[0]
+
+
+def on_wheels(limits="") -> str:
+    """Return `four_legged` with wheels of 5 cm at the ends of its legs."""
+    text = four_legged()
+    for name in ("fl", "fr", "hl", "hr"):
+        inertia = '<inertial><mass value="0.3"/><inertia ixx="1e-3" iyy="1e-3" izz="1e-3" ixy="0" ixz="0" iyz="0"/>'
+        shape = '<origin rpy="1.5708 0 0"/><geometry><cylinder radius="0.05" length="0.03"/></geometry>'
+        wheel = f'<link name="{name}_foot">{inertia}</inertial><collision>{shape}</collision></link>'
+        text = text.replace(f'<link name="{name}_foot"/>', wheel)
+        kind = f'type="{"revolute" if limits else "continuous"}">{limits}<axis xyz="0 1 0"/>'
+        text = text.replace(f'<joint name="{name}_end" type="fixed">', f'<joint name="{name}_end" {kind}')
+    return text
+
+
+def test_the_audit_names_joints_that_turn_wheels_and_locomotion_refuses_them(path):
+    wheels = ["fl_end", "fr_end", "hl_end", "hr_end"]
+    path.write_text(on_wheels())
+    robot = legged.load(path)
+    assert [foot.wheel for foot in robot.audit.feet] == wheels
+    assert robot.audit.feet[0].how.endswith("; a wheel, which joint 'fl_end' turns")
+    assert not any(link.shapes for link in robot.links)
+    with pytest.raises(DefinitionError, match=r"feet are wheels, which joints 'fl_end', 'fr_end', 'hl_end', 'hr_end'"):
+        controllers.Locomotion("trot").initial_state(robot)
+    controllers.Locomotion("trot").initial_state(robot.locked(dict.fromkeys(wheels, 0.0)))
+    points = {f"{name}_foot": legged.Sphere(0.05) for name in ("fl", "fr", "hl", "hr")}
+    assert [foot.wheel for foot in legged.load(path, feet=points).audit.feet] == wheels
+    assert not legged.load(path, feet={"trunk": [(0.0, 0.0, -0.1)]}).audit.feet[0].wheel
+    path.write_text(on_wheels().replace("collision>", "visual>"))
+    assert [foot.wheel for foot in legged.load(path).audit.feet] == wheels
+    follower = '<joint name="fl_end" type="continuous"><mimic joint="fr_end"/>'
+    path.write_text(on_wheels().replace('<joint name="fl_end" type="continuous">', follower))
+    coupled = legged.load(path)
+    assert (
+        [foot.wheel for foot in coupled.audit.feet] == [leg.wheel for leg in leg_chains(coupled)] == ["", *wheels[1:]]
+    )
+    path.write_text(on_wheels('<limit lower="-1" upper="1" effort="9" velocity="9"/>'))
+    assert not any(foot.wheel for foot in legged.load(path).audit.feet)
+
+
+def test_a_wheel_of_an_mjcf_file_may_turn_beside_the_origin_of_its_body(tmp_path):
+    pytest.importorskip("mujoco")
+    legs = "".join(
+        f'<body name="{name}" pos="0 {y} -0.1"><joint name="{name}_hip" axis="0 1 0" range="-60 60"/>'
+        f'<geom size="0.02"/><body name="{name}_foot" pos="0.1 0 -0.3"><joint name="{name}_wheel" axis="0 1 0" '
+        f'pos="{at} 0 0.02"/><geom type="cylinder" size="0.06 0.02" euler="90 0 0" pos="-0.05 0 0.02"/></body></body>'
+        for name, y, at in (("left", 0.1, -0.05), ("right", -0.1, 0.0))
+    )
+    path = tmp_path / "rover.xml"
+    trunk = f'<body name="trunk" pos="0 0 0.5"><freejoint/><geom size="0.1"/>{legs}</body>'
+    path.write_text(f"<mujoco><worldbody>{trunk}</worldbody></mujoco>")
+    assert [foot.wheel for foot in legged.load(path).audit.feet] == ["left_wheel", ""]

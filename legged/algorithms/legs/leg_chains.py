@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from legged.algorithms.legs.wheels import wheel_joint
 from legged.dynamics.kinematics import link_poses
 from legged.errors import DefinitionError
 from legged.robot.joint import Follower, PlacedJoint
@@ -61,6 +62,7 @@ class LegChain:
             base axes at zero; None for other legs.
         toe_columns: Indices of the joints between the foot and its toes.
         how: How the leg was found, as words for the user.
+        wheel: Name of the joint that turns its foot as a wheel; empty for other feet.
     """
 
     name: str
@@ -73,6 +75,7 @@ class LegChain:
     outward: Array | None = None
     toe_columns: tuple[int, ...] = ()
     how: str = ""
+    wheel: str = ""
 
     @property
     def swings_sideways(self) -> bool:
@@ -115,7 +118,8 @@ def legs_text(robot: Robot) -> str:
     for leg in leg_chains(robot):
         kind = "swings about a vertical axis" if leg.swings_sideways else "swings about horizontal axes"
         joints = f"{len(leg.columns)} joints" + (f" and {len(leg.toe_columns)} of toes" if leg.toe_columns else "")
-        lines.append(f"leg {leg.name!r}: {joints}, {kind}; stands on {', '.join(leg.contacts)}; {leg.how}")
+        rolls = f"; rolls on a wheel, which joint {leg.wheel!r} turns" if leg.wheel else ""
+        lines.append(f"leg {leg.name!r}: {joints}, {kind}; stands on {', '.join(leg.contacts)}; {leg.how}{rolls}")
     return "\n".join(lines)
 
 
@@ -238,6 +242,7 @@ def _chain(robot: Robot, foot: _Foot, waist: set[str], rotations: Array, origins
         outward,
         tuple(column for column in dict.fromkeys(toes) if column not in columns),
         foot.how,
+        wheel_joint(robot, foot.link),
     )
 
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from legged.algorithms.legs.wheels import is_wheel
 from legged.arguments import instance, rounded_array, text
 from legged.errors import ArgumentError, FileError, LeggedError, UnknownNameError
 from legged.files.collision import convert, mesh_vertices
 from legged.files.description import SOLIDS, Shape, Tree
 from legged.files.feet.soles import measure
 from legged.robot.placement import Placement, Vector
-from legged.robot.shapes import Material, Sphere
+from legged.robot.shapes import Material, Sphere, outermost_points
 from legged.robot.shapes import Shape as LinkShape
 from legged.spatial import Array
 
@@ -45,7 +46,8 @@ class FootEntry:
     """A foot: its link, how it was found, and its contact points by name, (3,), [m], link axes, or spheres.
 
     The material is that of contact points and of spheres without one; None if the file does not state it. The fault is
-    why the shapes of the link were not measured; empty if they were, or if there are none.
+    why the shapes of the link were not measured; empty if they were, or if there are none. The wheel is the name of the
+    joint that turns the foot about its own axis, see `is_wheel`; empty for other feet.
     """
 
     link: str
@@ -53,6 +55,7 @@ class FootEntry:
     points: Mapping[str, Array | Sphere]
     material: Material | None = None
     fault: str = ""
+    wheel: str = ""
 
 
 def find_feet(tree: Tree, given: Feet | None, walks: bool = True) -> tuple[FootEntry, ...]:
@@ -70,7 +73,10 @@ def find_feet(tree: Tree, given: Feet | None, walks: bool = True) -> tuple[FootE
     feet = []
     for foot in _feet(tree, given, walks):
         shapes = _shapes_near(tree, foot.link)
-        feet.append(replace(foot, material=shapes[0][1].material if shapes else None))
+        wheel, how = _wheel(tree, foot), foot.how
+        if wheel:
+            how = f"{how}; a wheel, which joint {wheel!r} turns"
+        feet.append(replace(foot, how=how, material=shapes[0][1].material if shapes else None, wheel=wheel))
     return tuple(feet)
 
 
@@ -227,6 +233,26 @@ def _measured_foot(tree: Tree, name: str, how: str, is_round: bool) -> FootEntry
         words = f"{how}; {sole.words(down)}, measured from its {what} shapes"
         return FootEntry(name, words, dict(zip(labels, contacts, strict=True)))
     return FootEntry(name, f"{how}; {'; '.join(reasons)}", {name: np.zeros(3)}, fault=fault)
+
+
+def _wheel(tree: Tree, foot: FootEntry) -> str:
+    """Return the name of the joint that turns a foot as a wheel, by its collision or visual shapes; empty without."""
+    entry, at = tree.joint.get(tree.head[foot.link]), tree.place[foot.link]
+    if entry is None or entry.kind != "revolute" or entry.mimic:
+        return ""
+    touching = []
+    for point in foot.points.values():
+        center, radius = (point.center, point.radius) if isinstance(point, Sphere) else (point, 0.0)
+        touching.append((np.array([at.rotation @ center + at.position]), radius))
+    for near in (_shapes_near(tree, foot.link), _visuals_near(tree, foot.link)):
+        try:
+            placed = [_surface(s.moved(tree.place[link]), tree.description.source) for link, s in near]
+        except LeggedError:  # a mesh that cannot be read, as the foot itself says
+            continue
+        solids = [(s, 0.0) if isinstance(s, np.ndarray) else outermost_points(s) for s in placed]
+        if solids:
+            return entry.name if is_wheel(entry.physics, entry.axis, solids, touching) else ""
+    return ""
 
 
 def _surface(shape: Shape, source: str) -> LinkShape | Array:

@@ -60,12 +60,14 @@ def test_friction_takes_at_most_half_of_the_torque_of_a_hip_yaw_in_the_fastest_t
 
 
 def test_friction_of_coupled_joints_adds_up():
+    """The power that friction takes is 3 v^2 of the knee and 8 (v / 2)^2 of the ankle that follows it."""
     robot = robots.spatial_biped()
-    knee = next(joint for joint in robot.joints if "knee" in joint.name)
-    column = knee.v.start - robot.base.nv
-    damped = robot.with_parameters({f"{knee.name}.damping": 3.0})
+    knee, ankle = (next(joint.name for joint in robot.joints if part in joint.name) for part in ("knee", "ankle_y"))
+    coupled = robot.edit().couple(ankle, knee, -0.5).build()
+    column = coupled.joint(knee).v.start - robot.base.nv
+    damped = coupled.with_parameters({f"{knee}.damping": 3.0, f"{ankle}.damping": 8.0})
     speeds = damped_speeds(damped)
-    assert speeds[column] == pytest.approx(JointLimits.of(robot).torque[column] / 3.0)
+    assert speeds[column] == pytest.approx(JointLimits.of(damped).torque[column] / (3.0 + 0.25 * 8.0))
     assert np.isinf(np.delete(speeds, column)).all()
 
 
