@@ -254,8 +254,8 @@ def check_base_forces(loop: ClosedLoop, q: Array, s: Array, compiled: bool | Non
     none = np.zeros((len(loop.robot.links), 6))
     with suppress(Exception), np.errstate(all="ignore"):  # of a memory before its first update
         tau = near.controller.torque(0.0, 0, q, s[:n], none, near.split(s).memory)
-        if np.shape(tau) == (loop.robot.nj,):
-            return  # forces of the joints alone
+        if np.shape(tau) == (loop.robot.nj,) and loop.robot.base.nv:
+            return  # forces of the joints alone; those of a group may have bases among its joints
     for size in (0.0, _NEARBY, _NEARBY):
         xi, noise = size * rng.standard_normal((2, n))
         state = np.concatenate([s[:n] + noise, s[n:]])
