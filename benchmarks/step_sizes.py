@@ -55,7 +55,7 @@ def standing() -> dict[str, tuple[legged.Robot, Any]]:
 
 
 def limit(robot: legged.Robot, law: Any, ground: Any) -> float:
-    """Return the largest stable step of the robot under the law, [s], at which it is evaluated itself."""
+    """Return the largest stable step of the robot under the law, [s], evaluated at this step itself."""
     batch = RolloutBatch.of(robot, (law, ground, (), ()), initial_state(robot, law, None, None), fall=False)
     loop, q, s, _ = batch.first
     step = 1e-2
@@ -107,7 +107,7 @@ def walking_table() -> str:
 
 
 def standing_table() -> str:
-    """Return the table of the largest speeds of joints of standing robots after 1 s."""
+    """Return the table of the largest speeds of joints of standing robots between 0.9 and 1 s."""
 
     def speed(run: legged.Run) -> str:
         last = np.abs(run.v[run.times > 0.9, 6:]).max()

@@ -191,9 +191,10 @@ def _check_wheels(robot: Robot, legs: Sequence[LegChain]) -> None:
     wheels = [leg.wheel for leg in legs if leg.wheel]
     if wheels:
         values = ", ".join(f"{name!r}: 0.0" for name in wheels)
+        names = ", ".join(map(repr, wheels))
         raise DefinitionError(
-            f"robot {robot.name!r} cannot walk: its feet are wheels, which joints {', '.join(map(repr, wheels))} turn "
-            f"without limits, and Locomotion does not drive wheels; lock them, robot.locked({{{values}}})"
+            f"robot {robot.name!r} cannot walk: it stands on wheels, turned by the joints {names}, and Locomotion "
+            f"does not drive wheels; lock these joints: robot.locked({{{values}}})"
         )
 
 

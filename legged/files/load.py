@@ -79,8 +79,8 @@ def load(
             to. They move as one body in either case.
         mimic: Treatment of mimic joints: "coupled", "free" or "fixed" (locked). Or couplings that the file does not
             state, beside its own, such as those of the two joints of a knee with rolling contact: a mapping joint ->
-            its master, or (master, ratio, offset), with q = ratio q_master + offset, [rad] or [m]. The efforts of both
-            add up, that of the joint times the ratio, as the file drives both.
+            its master, or (master, ratio, offset), with q = ratio q_master + offset, [rad] or [m]. The master gets
+            the motors of both: its effort becomes effort_master + |ratio| effort.
         joint_physics: Whether damping, dry friction and springs act.
         repair: Repairs, keys of `legged.files.resolve.REPAIRS`: "weld" fixes joints that move no mass, "inertia"
             replaces physically inconsistent inertias.

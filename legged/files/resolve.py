@@ -139,20 +139,20 @@ def _resolve_mimics(description: Description, how: str, notes: list[str]) -> Des
 
 
 def _with_motors(description: Description, driven: Sequence[str], notes: list[str]) -> Description:
-    """Return the description whose independent joints have the motors of given joints that follow them.
+    """Return the description with the efforts of given coupled joints added to those of their masters.
 
     A joint of a transmission, such as a knee with rolling contact, has a motor force of its own in files that state no
     coupling. With q = r q_master + offset, a force f on q is r f on q_master.
     """
     physics = {joint.name: joint.physics for joint in description.joints}
     for joint in description.joints:
-        if joint.name not in driven or joint.mimic is None or not np.isfinite(joint.physics.effort):
+        if joint.name not in driven or joint.mimic is None or not np.all(np.isfinite(joint.physics.effort)):
             continue
         ratio, master = abs(joint.mimic.multiplier), physics[joint.mimic.joint]
-        effort = float(master.effort + ratio * joint.physics.effort)
-        speed = float(min(master.speed, joint.physics.speed / ratio))
+        effort = np.add(master.effort, ratio * np.asarray(joint.physics.effort)).item()
+        speed = np.minimum(master.speed, np.asarray(joint.physics.speed) / ratio).item()
         physics[joint.mimic.joint] = replace(master, effort=effort, speed=speed)
-        notes.append(f"the motor of joint {joint.name!r} acts on {joint.mimic.joint!r}, whose effort is {effort:g}")
+        notes.append(f"the motor of joint {joint.name!r} acts on {joint.mimic.joint!r}: {effort:g} in all")
     return _map_joints(description, lambda joint: replace(joint, physics=physics[joint.name]))
 
 

@@ -203,7 +203,7 @@ def select_backend(
         compares_rates: Whether rates of memories are compared, too. With fixed steps they are not: `Stepper.prepare`
             compares the steps instead.
         trace_steps: Traces the time steps and returns `Backend.update`, if any; it raises no error. It is called while
-            another thread compiles the outputs, except where these use the update.
+            another thread compiles the outputs, or before them if they use the update.
 
     Raises:
         TraceError: If compiled is True and the loop cannot be compiled.
@@ -318,8 +318,8 @@ def _disagreement(
 ) -> str:
     """Compile a closed loop; return how its results differ from those in Python, "" if they agree up to rounding.
 
-    A memory that changes by the update of the controller alone is found in the state after a time step. The outputs
-    then need no kernel that contains the controller's update, which may be longer than all else.
+    A memory that only the discrete update of the controller changes is read from the state after a time step. The
+    kernel of the outputs then need not contain the update, which may be longer than all else.
     """
     try:
         if backend.loop.controller.has_update and not _memory_has_rate(backend.loop):

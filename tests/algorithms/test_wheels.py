@@ -93,7 +93,7 @@ def test_other_feet_are_no_wheels(given):
 
 def test_locomotion_refuses_wheels_until_their_joints_are_locked():
     robot, law = on_wheels(), controllers.Locomotion("trot")
-    assert "rolls on a wheel, which joint 'hr_wheel' turns" in legs_text(robot).splitlines()[-1]
+    assert "rolls on a wheel turned by joint 'hr_wheel'" in legs_text(robot).splitlines()[-1]
     with pytest.raises(
         DefinitionError, match=r"'rover' cannot walk: .* joints 'fl_wheel', .*robot\.locked\(\{'fl_wheel'"
     ):

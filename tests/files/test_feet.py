@@ -250,9 +250,11 @@ def test_the_audit_names_joints_that_turn_wheels_and_locomotion_refuses_them(pat
     path.write_text(on_wheels())
     robot = legged.load(path)
     assert [foot.wheel for foot in robot.audit.feet] == wheels
-    assert robot.audit.feet[0].how.endswith("; a wheel, which joint 'fl_end' turns")
+    assert robot.audit.feet[0].how.endswith("; a wheel turned by joint 'fl_end'")
     assert not any(link.shapes for link in robot.links)
-    with pytest.raises(DefinitionError, match=r"feet are wheels, which joints 'fl_end', 'fr_end', 'hl_end', 'hr_end'"):
+    with pytest.raises(
+        DefinitionError, match=r"stands on wheels, turned by the joints 'fl_end', 'fr_end', 'hl_end', 'hr_end'"
+    ):
         controllers.Locomotion("trot").initial_state(robot)
     controllers.Locomotion("trot").initial_state(robot.locked(dict.fromkeys(wheels, 0.0)))
     points = {f"{name}_foot": legged.Sphere(0.05) for name in ("fl", "fr", "hl", "hr")}

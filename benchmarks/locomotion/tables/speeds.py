@@ -30,7 +30,7 @@ _BEYOND = {
 """Directions of commands beyond the ability of robots."""
 _MULTIPLES, _LONG = (0.6, 1.0, 1.4, 2.0), 12.0
 """Multiples of them, and duration of a trial, [s]."""
-_UNEVEN, _SPEEDS = ("walk", "pace", "bound", "gallop", "pronk"), (0.3, 0.6, 0.9, 1.2, 1.6, 2.0)
+_GAITS, _SPEEDS = ("walk", "pace", "bound", "gallop", "pronk"), (0.3, 0.6, 0.9, 1.2, 1.6, 2.0)
 """Gaits other than the trot, and commanded speeds forward, [sqrt(g h)]."""
 
 
@@ -96,16 +96,16 @@ def beyond_in_gaits_table(walkers: list[Walker]) -> Table:
     lines = [(walker.name, *_held_in_gaits(walker)) for walker in walkers if walker.feet > 2]
     notes = (
         f"Mean speed forward in the last 40 % of {_LONG:g} s on level ground, sqrt(g h), at commanded {_SPEEDS[-1]:g}.",
-        f"Falls at commanded {', '.join(f'{x:g}' for x in _SPEEDS)} in all of these gaits.",
+        f"Falls: trials with a fall, of all gaits and the commands {', '.join(f'{x:g}' for x in _SPEEDS)} sqrt(g h).",
     )
-    heads = ("robot", *_UNEVEN, "falls")
+    heads = ("robot", *_GAITS, "falls")
     return Table("Locomotion, commands beyond ability in gaits", heads, tuple(lines), notes, left=1)
 
 
 def _held_in_gaits(walker: Walker) -> list[str]:
     """Return the speed that a robot holds in each gait at the largest command, and the number of falls."""
-    batch = [Trial(gait, (x, 0.0, 0.0), gait=gait) for gait in _UNEVEN for x in _SPEEDS]
+    batch = [Trial(gait, (x, 0.0, 0.0), gait=gait) for gait in _GAITS for x in _SPEEDS]
     results = outcomes(walker, OURS, simulate(replace(locomotion_setup(walker, batch), until=_LONG), walker, batch))
-    last = [[x for x in results if x.trial.row == gait][-1] for gait in _UNEVEN]
+    last = [[x for x in results if x.trial.row == gait][-1] for gait in _GAITS]
     cells = [f"{x.reached[0]:.2f}" if x.survived else "falls" for x in last]
     return [*cells, f"{sum(not x.survived for x in results)}/{len(results)}"]

@@ -64,12 +64,12 @@ def standing_posture(robot: Robot) -> Home:
 
 
 def _load(robot: Robot, home: Home) -> float:
-    """Return what a posture takes of the joints over what it may take, the larger one of torques and speeds."""
+    """Return the larger one of the share of joint torques over `_HOLDS` and of the share of joint speeds."""
     return max(held_torques(robot, home)[1] / _HOLDS, _share_of_speeds(robot, home))
 
 
 def _share_of_speeds(robot: Robot, home: Home) -> float:
-    """Return the largest share of a joint's speed with which a flat foot moves at `_PASSES` and keeps its orientation.
+    """Return the largest speed of a joint over its limit while a flat foot moves at `_PASSES` without turning.
 
     The axis of an ankle that rolls is inclined with the shank. A foot that moves to the side under a bent knee and is
     kept level therefore turns about the vertical axis, which the hip yaw has to cancel: less on straighter legs.

@@ -113,10 +113,10 @@ class WholeBodyModel:
 
     @cached_property
     def M(self) -> Array:
-        """Inertia matrix, (nv, nv), mixed units, with T D of the viscous friction D v of the joints.
+        """Inertia matrix, (nv, nv), mixed units, plus T D, with the viscous friction D v of the joints.
 
         Friction grows with the velocities while torques are held: at the end it is D (v + T vdot). Joints whose
-        friction is large beside their inertia reach a half of the desired acceleration otherwise.
+        friction is large beside their inertia reach about half of the desired acceleration otherwise.
         """
         M = inertia_matrix(self.robot, self.q)
         if not self.held:

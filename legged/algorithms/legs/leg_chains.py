@@ -118,7 +118,7 @@ def legs_text(robot: Robot) -> str:
     for leg in leg_chains(robot):
         kind = "swings about a vertical axis" if leg.swings_sideways else "swings about horizontal axes"
         joints = f"{len(leg.columns)} joints" + (f" and {len(leg.toe_columns)} of toes" if leg.toe_columns else "")
-        rolls = f"; rolls on a wheel, which joint {leg.wheel!r} turns" if leg.wheel else ""
+        rolls = f"; rolls on a wheel turned by joint {leg.wheel!r}" if leg.wheel else ""
         lines.append(f"leg {leg.name!r}: {joints}, {kind}; stands on {', '.join(leg.contacts)}; {leg.how}{rolls}")
     return "\n".join(lines)
 

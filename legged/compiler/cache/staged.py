@@ -42,9 +42,9 @@ def is_possible() -> bool:
 
 
 def is_staged(ir: str) -> bool:
-    """Return whether a module is long and has the same bits with and without optimization.
+    """Return whether a module is compiled in two stages: it is long or has no plan of registers, with the same bits.
 
-    Where operations may be contracted LLVM rounds products that it fuses into sums, when it optimizes, once less.
+    Where operations may be contracted, LLVM rounds products that it fuses into sums, when it optimizes, once less.
     """
     return (len(ir) > LONG or WITHOUT_PLAN in ir) and " contract " not in ir
 

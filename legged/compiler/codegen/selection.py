@@ -45,10 +45,10 @@ outlined. A kernel of fewer nodes for one state packs alike operations into vect
 
 
 class Stage(Enum):
-    """Whether kernels for one state have a plan of registers, which takes long, and only optimized code needs.
+    """The stage of compilation, by which kernels for one state have a plan of registers, which takes long to make.
 
-    `ONCE`: as `PLANNED_NODES` says. `FIRST`: kernels that would have one have the same operations in the same order
-    without it. `SECOND`: each has one; the graph is one of a kernel without it in the first stage.
+    `ONCE`: kernels of more than `PLANNED_NODES` operations have a plan. `FIRST`: these have the same operations in the
+    same order without a plan. `SECOND`: each kernel has a plan; only those without one in the first stage are written.
     """
 
     ONCE, FIRST, SECOND = range(3)

@@ -75,7 +75,7 @@ def find_feet(tree: Tree, given: Feet | None, walks: bool = True) -> tuple[FootE
         shapes = _shapes_near(tree, foot.link)
         wheel, how = _wheel(tree, foot), foot.how
         if wheel:
-            how = f"{how}; a wheel, which joint {wheel!r} turns"
+            how = f"{how}; a wheel turned by joint {wheel!r}"
         feet.append(replace(foot, how=how, material=shapes[0][1].material if shapes else None, wheel=wheel))
     return tuple(feet)
 

@@ -3,10 +3,10 @@
 Its rise, the largest one from an earlier sample to a later one, is compared with the energy that the motion moves: the
 largest kinetic energy plus the work of actuators, contacts, pushes and joints, without regard to signs, between all
 samples. The error of a step is of first order where contacts and stops change velocities abruptly, so that the rise is
-proportional to the step, and the warning names the step to take. In semi-implicit and linearly implicit steps the error
-of the contact forces is a part of the work of contacts: it is left out, since contacts give no energy that they have
-not taken, as is work of friction and stops that would give energy, and the energy is compared with the lowest one
-before the first contact.
+proportional to the step, and the warning names the step to take. In semi-implicit and linearly implicit steps the work
+of contacts contains the error of their forces. It is left out of the balance, since contacts return at most the energy
+that they have taken. Positive work of friction and stops is left out as well. The energy is then compared with the
+lowest one before the first contact.
 
 `energy_warning` judges a finished run of `simulate`; `rollout` and `Simulation` add states to an `EnergyMonitor` by
 `Stepper.follow_energy`.

@@ -47,8 +47,8 @@ def motion_warnings(
     Args:
         run: The run. loop: Its closed loop. q: Configuration, (nq,), at which steps are judged, mixed units.
         integrator: The integrator. states: The samples. advance: Advances the robot from other states.
-        judges_energy: Whether the energy is judged: neither the end of the run nor a warning about its start explains
-            its error.
+        judges_energy: Whether the energy is judged; False if the run ended early, or if a warning about its start
+            explains an error of the energy.
     """
     unstable = StiffStops(loop.robot, q, integrator).warning(run.q)
     unstable = unstable or chatter_of_run(loop.robot, advance, integrator, states)

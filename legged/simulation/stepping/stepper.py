@@ -254,7 +254,7 @@ class Stepper:
         """
         if not running.any():
             return
-        states = np.where(running[..., None], states, states[running][0])  # others may have no energy
+        states = np.where(running[..., None], states, states[running][0])  # those of ended robots may have no energy
         works = self.batch.first.loop.split(states[..., self.batch.robot.nq :]).works
         self.energy.add(self.energies(states), works, running)
 
