@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import marshal
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import compress, starmap
@@ -328,12 +328,23 @@ def eliminate_dead_code(
     for number, k in enumerate(inputs):
         numbers[k] = number
         alive[k] = False
+    nodes = numbered_nodes(compress(made, alive), numbers, len(inputs))
+    return nodes, tuple([numbers[r.index] if isinstance(r, Expression) else r for r in results])
+
+
+def numbered_nodes(
+    expressions: Iterable[Expression], numbers: list[int] | dict[int, int], first: int
+) -> tuple[Node, ...]:
+    """Return the nodes of expressions in their order.
+
+    Args:
+        expressions: The expressions, each after its arguments.
+        numbers: Number of each argument by its index; receives those of the expressions.
+        first: Number of the first node.
+    """
     nodes: list[Node] = []
-    new = tuple.__new__  # twice as fast as the named tuple's own
-    number = len(inputs)
-    for x in compress(made, alive):
-        numbers[x.index] = number
-        number += 1
+    new = tuple.__new__  # twice as fast as the constructor of the named tuple
+    for number, x in enumerate(expressions, first):
         arguments = x.arguments
         if len(arguments) == 2:  # most operations, without the cost of a comprehension
             a, b = arguments
@@ -344,7 +355,8 @@ def eliminate_dead_code(
         else:
             operands = tuple([a if type(a) is float else numbers[a.index] for a in arguments])
         nodes.append(new(Node, (x.operation, operands, x.label)))
-    return tuple(nodes), tuple([numbers[r.index] if isinstance(r, Expression) else r for r in results])
+        numbers[x.index] = number
+    return tuple(nodes)
 
 
 class Entry(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from legged.arguments import rounded_array
 from legged.compiler.ir.constant_folding import CONSTRUCTORS
 from legged.compiler.ir.expression import Expression, as_operand
-from legged.compiler.ir.graph import Graph, Node, Operand
+from legged.compiler.ir.graph import Graph, Operand, numbered_nodes
 from legged.compiler.ir.numpy_functions import ExpressionArray
 from legged.compiler.ir.operations import CONDITIONS, CallResult, ChangingGather, Gather, Loop, is_call
 from legged.compiler.ir.tracer import Tracer
@@ -101,23 +101,10 @@ def _body(made: list[Expression], state: list[Expression], results: list[Any]) -
             raise TraceError(f"the step of a loop cannot contain the operation {operation!r}")
     outside = [captured[i] for i in sorted(captured)]
     numbers = {x.index: k for k, x in enumerate([*state, *outside])}
-    nodes: list[Node] = []
-    new = tuple.__new__  # twice as fast as the named tuple's own
-    for k, x in enumerate(reversed(inner), len(numbers)):
-        arguments = x.arguments
-        if len(arguments) == 2:  # most operations, without the cost of a comprehension
-            a, b = arguments
-            operands: tuple[Operand, ...] = (
-                a if type(a) is float else numbers[a.index],
-                b if type(b) is float else numbers[b.index],
-            )
-        else:
-            operands = tuple([a if type(a) is float else numbers[a.index] for a in arguments])
-        nodes.append(new(Node, (x.operation, operands, x.label)))
-        numbers[x.index] = k
+    nodes = numbered_nodes(reversed(inner), numbers, len(numbers))
     inputs = ("state", (len(state),)), ("captured", (len(outside),))
     last: tuple[Operand, ...] = tuple([numbers[x.index] if isinstance(x, Expression) else x for x in results])
-    return Graph(inputs, tuple(nodes), ((len(state),),), last, next), outside  # `next` takes the only array out
+    return Graph(inputs, nodes, ((len(state),),), last, next), outside  # `next` takes the only array out
 
 
 _MOST = 2**31 - 1
