@@ -115,7 +115,8 @@ def _walk(
         command = speed, 0.0, 0.0
         gait = _GAITS.get(legs, "crawl")
         say(f"{gait} at {speed:g} m/s for {duration:g} s")
-        run = scenario.locomotion(robot, gait, command, Flat(), duration)
+        law, options = scenario.commanded(gait, command, Flat())
+        run = scenario.simulated(robot, law, until=duration, **options)
         return run, f"`controllers.Locomotion`: {gait} at {speed:g} m/s on rigid, level ground.", command
     if isinstance(robot.base, PlanarBase) and legs == 2:
         law = selection.default_controller(robot, "Walk")

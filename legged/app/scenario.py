@@ -72,23 +72,13 @@ def check_start(robot: Robot, law: Any, ground: Ground) -> None:
         )
 
 
-def locomotion(robot: Robot, gait: str, velocity: tuple[float, float, float], terrain: Terrain, duration: float) -> Run:
-    """Return the run of a robot that walks at a commanded velocity on rigid ground.
-
-    Args:
-        robot: The robot. gait: Key of `controllers.locomotion.gait.schedule.GAITS`.
-        velocity: Velocity forward and to the left, [m/s], and yaw rate, [rad/s].
-        terrain: The surface, which the controller knows. duration: Simulated time, [s].
-    """
-    law, options = commanded(gait, velocity, terrain)
-    return simulated(robot, law, until=duration, **options)
-
-
 def commanded(gait: str, velocity: tuple[float, float, float], terrain: Terrain) -> tuple[Any, dict[str, Any]]:
     """Return a law that walks at a commanded velocity on rigid ground, and the options of its simulation.
 
     Args:
-        gait, velocity, terrain: As in `locomotion`.
+        gait: Key of `controllers.locomotion.gait.schedule.GAITS`.
+        velocity: Velocity forward and to the left, [m/s], and yaw rate, [rad/s].
+        terrain: The surface, which the controller knows.
     """
     law = controllers.Locomotion(gait, controllers.Command(*velocity), terrain=terrain)
     return law, {"ground": Rigid(terrain=terrain), "integrator": TimeStepping(2e-3)}

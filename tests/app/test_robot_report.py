@@ -10,7 +10,7 @@ import controllers
 import legged
 import robots
 from legged.app.report import report_robot
-from legged.app.scenario import locomotion, on_gait
+from legged.app.scenario import commanded, on_gait, simulated
 from legged.errors import ArgumentError
 from legged.ground import Flat, paper_ground
 from legged.simulation.results.run_table import heading_velocities, run_table
@@ -86,7 +86,8 @@ def test_report_says_why_a_robot_does_not_walk(tmp_path):
 
 def test_the_table_of_a_walk_shows_the_command_beside_what_was_reached():
     """A walk starts from rest, so that its mean speed is below the command that it reaches."""
-    run = locomotion(robots.spatial_quadruped(), "trot", (0.4, 0.0, 0.3), Flat(), 3.0)
+    law, options = commanded("trot", (0.4, 0.0, 0.3), Flat())
+    run = simulated(robots.spatial_quadruped(), law, until=3.0, **options)
     rows = dict(run_table(run, command=(0.4, 0.0, 0.3)).rows)
     assert rows["commanded: forward, left, turn"] == "0.400 m/s, 0.000 m/s, 0.300 rad/s"
     forward, left, turn = (float(x) for x in re.findall(r"-?\d+\.\d+", rows["reached in the last 1.5 s"]))
