@@ -1,4 +1,4 @@
-"""Files have at most 400 lines, and folders at most a dozen files beside their `__init__.py`."""
+"""Files have at most 400 lines, folders at most a dozen files beside their `__init__.py`, and the command line 1500 lines."""
 
 import re
 from collections import Counter
@@ -25,3 +25,8 @@ def test_files_and_folders_are_small(folder):
     counts = Counter(str(file.parent.relative_to(ROOT)) for file in files)
     assert {name: n for name, n in lines.items() if n > MOST_LINES} == {}
     assert {name: n for name, n in counts.items() if n > MOST_FILES} == {}
+
+
+def test_the_command_line_is_small():
+    lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in (ROOT / "legged" / "app").rglob("*.py"))
+    assert lines <= 1500
