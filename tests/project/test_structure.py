@@ -1,4 +1,4 @@
-"""Files have at most 400 lines, folders at most a dozen files beside their `__init__.py`, and the command line 1500 lines."""
+"""Files have at most 400 lines, folders a dozen files beside their `__init__.py`, and the command line 1500 lines."""
 
 import re
 from collections import Counter
