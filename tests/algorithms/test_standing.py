@@ -111,6 +111,20 @@ def test_a_refused_hip_height_names_a_possible_one():
     assert home_of(robot, 1.2, nearest=True).hip_height < 0.9
 
 
+@pytest.mark.parametrize(("angle", "words"), [(np.pi, r"\(0, 0, 1\)"), (0.5 * np.pi, r"\(0, 1, 0\)")])
+def test_a_base_whose_z_axis_does_not_point_up_is_named(angle, words):
+    limits, limb = legged.JointPhysics(lower=-0.7, upper=0.7), Limb()
+    limb.add(Revolute("hip", "y", physics=limits), Link("thigh", rod_inertia(2.0, (0, 0, 0), (0, 0, -0.4))))
+    shank = Link("shank", rod_inertia(1.5, (0, 0, 0), (0, 0, -0.4)), {"tip": (0, 0, -0.4)})
+    limb.add(Revolute("knee", "y", physics=limits), shank, at=(0, 0, -0.4))
+    builder = RobotBuilder("turned", Link("trunk", box_inertia(20.0, (0.2, 0.3, 0.5))))
+    turn = np.array([[1, 0, 0], [0, np.cos(angle), -np.sin(angle)], [0, np.sin(angle), np.cos(angle)]])
+    for side, y in (("left", 0.1), ("right", -0.1)):
+        builder.attach(limb, to="trunk", at=tuple(turn @ (0, y, 0)), rotation=turn, prefix=f"{side}_")
+    with pytest.raises(ReachError, match=rf"feet lie in direction {words} .* link 'trunk', whose z axis must point up"):
+        home_of(builder.build())
+
+
 def insect(angle, length=0.15):
     """Return a leg whose first axis is vertical, whose foot is beside the body, and which is stretched at zero."""
     limb, out = Limb(), np.array([np.cos(angle), np.sin(angle), 0.0])

@@ -172,7 +172,7 @@ def _feet(robot: Robot) -> list[_Foot]:
         points[point.name], heights[point.link] = low, min(low, heights.get(point.link, np.inf))
     floor = min(heights[end] for end in ends)
     tops = [max((axis.origin[2] for axis in joint_axes(robot, end, rotations, origins)), default=floor) for end in ends]
-    height = max([*tops, float(origins[0, 2])], default=0.0) - floor
+    height = abs(max([*tops, float(origins[0, 2])]) - floor)  # the z axis of the base may point down
     how = "stated by is_foot" if stated else "its contact points are the outermost of the limb"
     if not stated and len(ends) > (low := sum(heights[end] <= floor + _LOWEST * height for end in ends)):
         ends = [end for end in ends if heights[end] <= floor + _LOWEST * height]

@@ -27,6 +27,7 @@ _SAME = 1e-4  # [hip height], distances of soles from the ground that count as e
 _FOLDS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6)  # [leg length], hip heights of folded legs
 _HELD = 1e3  # cost of a force [N] or a moment [N m] that holds the base of a standing robot, over its weight [N]
 _LEG = 0.4  # [leg length], hip height of legs as of insects
+_TURNED = 0.5  # [leg length], least mean distance of the feet from the hips in a direction that is not downward
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +108,24 @@ def _searched_home(robot: Robot, hip_height: float | None, nearest: bool, ahead:
         possible = home.base_height + min(float(leg.hip[2]) for leg in legs)
         advice = f"hip_height={possible:.3g} is possible, as is home_of(robot, hip_height, nearest=True)"
     else:
-        advice = (
+        advice = _turned_base(inside) or (
             "no other hip height is possible either. Pass a posture, such as Locomotion(home=Home(angles, base_height, "
             "legs)), or check the limits of the joints and the feet that were found: legs_text(robot) lists them"
         )
     raise ReachError(f"{first}; {advice}", residual=first.residual if first else np.nan)
+
+
+def _turned_base(search: PostureSearch) -> str:
+    """Return what to do if no axis of the base's frame but z points from the feet to the hips at zero, else ""."""
+    ways = [(search.soles(leg, search.rest).mean(axis=0) - leg.hip) / leg.length for leg in search.legs]
+    x, y, z = np.mean(ways, axis=0)
+    if np.hypot(x, y) < -2.0 * z or np.linalg.norm((x, y, z)) < _TURNED:  # downward, or to all sides as of insects
+        return ""
+    return (
+        f"with its joints at zero the feet lie in direction ({x:.2g}, {y:.2g}, {z:.2g}) of the axes of link "
+        f"{search.robot.links[0].name!r}, whose z axis must point up: fix it to a new root link with such axes, by a "
+        f"fixed joint in its file"
+    )
 
 
 def _first_home(search: PostureSearch, depths: Sequence[float], ahead: float) -> tuple[Home | None, ReachError | None]:
