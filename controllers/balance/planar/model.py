@@ -143,8 +143,8 @@ class PlanarBalance:
             raise ArgumentError("motion must name at least one joint with a rate other than zero")
         for name in (*self.motion, *self.zero):
             arguments.known_name("joint", name, joints)
-            if self.contact is None and joints[name] is robot.joints[0] and name in self.motion:
-                raise ArgumentError(f"joint {name!r} is the pivot, which has no motor; take another for the motion")
+            if self.contact is None and joints[name] is robot.joints[0]:
+                raise ArgumentError(f"joint {name!r} is the pivot, which has no motor; leave it out of motion and zero")
 
     @property
     def mass(self) -> float:
