@@ -134,6 +134,17 @@ def test_a_fall_keeps_its_run_and_says_why():
     assert "the trunk leaned over" in rows["simulated time"]
 
 
+def test_the_table_of_a_run_has_the_speed_at_which_loaded_feet_slide():
+    """A block without friction keeps its velocity; a faster point in the air, which carries nothing, does not count."""
+    points = {f"{x} {y}": (0.2 * x, 0.1 * y, -0.05) for x in (-1, 1) for y in (-1, 1)}
+    builder = legged.RobotBuilder("block", legged.Link("block", legged.box_inertia(2.0, (0.4, 0.2, 0.1)), points))
+    slider = legged.Link("slider", legged.point_mass(0.1), {"top": (0.0, 0.0, 0.0)})
+    robot = builder.add(legged.Prismatic("slide", "x"), slider, to="block").build()
+    q, v = robot.state(base_position=(0.0, 0.0, 0.05)).q, [0.0, 0.0, 0.0, 0.25, 0.0, 0.0, 1.0]
+    run = legged.simulate(robot, q=q, v=v, until=0.1, ground=legged.Rigid(friction=0.0))
+    assert float(dict(run.table().rows)["sliding of loaded feet, mean"].removesuffix(" mm/s")) == 250.0
+
+
 def test_the_table_of_a_run_has_the_work_of_pushes():
     robot = robots.planar_hopper()
     push = legged.Push("trunk", (3.0, 0.0, 0.0), at=0.005)
