@@ -48,6 +48,9 @@ class SensorNoise(SampledWrapper):
         seed: Seed of the random numbers, a whole number.
         frequency: New errors per second, [1/s].
 
+    Raises:
+        DefinitionError: A standard deviation is negative, or the seed is no whole number.
+
     Source:
         Multiplicative congruential generator of Park and Miller, "Random number generators: good ones are hard to
         find", Communications of the ACM 31(10), 1988, with the multiplier 48271; normal numbers by Box and Muller 1958.
@@ -147,6 +150,9 @@ class ActuatorLimits(Wrapper):
         speed: Speed without load, one number or one per joint coordinate, [rad/s] or [m/s]; None for no such limit.
         corner_speed: Speed up to which the whole torque is available, below `speed`, [rad/s] or [m/s]; without effect
             if `speed` is None.
+
+    Raises:
+        DefinitionError: A limit is negative; in `start`: `corner_speed` is not below `speed`.
     """
 
     torque_limit: Gain
@@ -192,6 +198,9 @@ class ActuatorLag(Wrapper):
     Attributes:
         law: Any controller.
         time_constant: T, one number or one per joint coordinate, [s].
+
+    Raises:
+        DefinitionError: T is negative; in `start`: it is zero.
     """
 
     time_constant: Gain

@@ -206,6 +206,8 @@ class InverseKinematics:
         Raises:
             ReachError: If no attempt meets the tolerance; `residual` holds the smallest error.
             ShapeError, NotFiniteError: For a start or targets that are no numbers of the right shape.
+            ArgumentError, UnknownNameError: For a target without a value, or a value without a target.
+            DefinitionError: For an orientation that is no rotation.
         """
         (q,) = read(self.robot, start=start)
         wanted = np.concatenate([part for _, part in self._wanted(values, batch=False)], axis=1)
@@ -248,6 +250,7 @@ class InverseKinematics:
         Raises:
             ShapeError, NotFiniteError: For starts or targets that are no numbers of the right shape, or whose numbers
                 of members differ.
+            ArgumentError, UnknownNameError, DefinitionError: As in `solve`.
         """
         rows = np.atleast_2d(arguments.rounded_array("start", start))
         q = np.array([read(self.robot, start=row)[0] for row in rows])

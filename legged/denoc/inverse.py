@@ -59,6 +59,9 @@ class ModuleInverse:
 
         Args:
             i, j, k: Module numbers.
+
+        Raises:
+            ArgumentError: The robot has no module of such a number.
         """
         i, j, k = (
             whole(name, x, least=0, most=len(self.robot.modules) - 1) for name, x in zip("ijk", (i, j, k), strict=True)
