@@ -174,7 +174,7 @@ class EqualRobots:
         """Record the call of `_start`, and return the places of its results; velocities are written to `bodies`."""
         (count, nq), nv = self.q.shape, self.v.shape[1]
         shapes = {"q": (nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)), "shift": self._shift_of_bodies.shape[1:]}
-        kernel = BatchKernel(self._start, {"h": (), **shapes, **self._shape_of_loads}, states=count)
+        kernel = BatchKernel(self._start, {"h": (), **shapes, **self._shape_of_loads}, states=count).ahead()
         results: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
         middle, geometry = MiddleOfStep(*results[:6]), Geometry(*results[6:])
         middle = middle._replace(v=self._rows_of_v(bodies.v), v_free=self._rows_of_v(bodies.v_free))
@@ -199,7 +199,7 @@ class EqualRobots:
         (count, nq), nv = self.q.shape, self.v.shape[1]
         shapes = dict.fromkeys(("v", "v_free", "v_next", "before", "tau", "damping", "slope", "impulse"), (nv,))
         shapes = {"h": (), "q": (nq,), **shapes, "momenta": middle.momenta.shape[1:], **self._shape_of_loads}
-        kernel = BatchKernel(self._end, shapes, states=count)
+        kernel = BatchKernel(self._end, shapes, states=count).ahead()
         arrays = bodies.v_next, memory.v, memory.tau, memory.damping
         in_middle = middle.q, middle.v, middle.v_free
         rest = middle.slope, middle.impulse, middle.momenta
