@@ -294,6 +294,7 @@ def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> Backend | None:
     parts = compiled_parts(loop)
     _ = parts.tables  # built outside of `try`, since its errors are not caused by the terrain
     try:
+        parts.compile_samples()
         parts.external_forces(q, s)
     except Exception:  # a user's terrain that cannot be traced may raise anything
         return None

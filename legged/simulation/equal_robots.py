@@ -13,7 +13,7 @@ velocities with impulses. `EqualRobots.record` records the calls of both for the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -144,7 +144,7 @@ class EqualRobots:
             balances: Whether steps keep momentum up to rounding.
         """
         self._free_parts = free_parts(loop.robot) if balances else ()
-        self.loop, self._kernels = loop, dict[str, BatchKernel]()
+        self.loop = loop
         self.q, self.v, self.bodies, self._shift = (np.array(column) for column in zip(*placed, strict=True))
         self._carriers, self.loads = carriers(loop.robot), np.zeros((len(wrench_rows), LOAD))
         self.wrench_rows = wrench_rows
@@ -255,7 +255,7 @@ class EqualRobots:
         Args:
             q: Configurations of all robots of the scene, (..., nq), mixed units.
         """
-        poses = self._kernel(self._poses, q=self.q.shape[1:])(q[..., self.q])
+        poses = self._pose_kernel(q[..., self.q])
         return Poses(poses.rotation, poses.origin + self._shift_of_bodies)
 
     def energies(self, q: Array, v: Array) -> Array:
@@ -264,8 +264,7 @@ class EqualRobots:
         Args:
             q: Configurations of all robots of the scene, (..., nq), mixed units. v: (..., nv), mixed units.
         """
-        kernel = self._kernel(self._energies, q=self.q.shape[1:], v=self.v.shape[1:])
-        energies = kernel(q[..., self.q], v[..., self.v]).sum(axis=-2)
+        energies = self._energy_kernel(q[..., self.q], v[..., self.v]).sum(axis=-2)
         robot = self.loop.robot
         return energies - np.array([0.0, robot.mass * (self._shift @ robot.gravity).sum()])
 
@@ -326,11 +325,17 @@ class EqualRobots:
     def _energies(self, q: Array, v: Array) -> Array:
         return np.stack([kinetic_energy(self.loop.robot, q, v), potential_energy(self.loop.robot, q)])
 
-    def _kernel(self, function: Callable[..., Any], **shapes: Any) -> BatchKernel:
-        """Return the kernel of a function of one robot, which is called for the samples of a run, not in steps."""
-        if function.__name__ not in self._kernels:
-            self._kernels[function.__name__] = BatchKernel(function, shapes, states=_SAMPLES)
-        return self._kernels[function.__name__]
+    @cached_property
+    def _pose_kernel(self) -> BatchKernel:
+        return BatchKernel(self._poses, {"q": self.q.shape[1:]}, states=_SAMPLES).ahead()
+
+    @cached_property
+    def _energy_kernel(self) -> BatchKernel:
+        return BatchKernel(self._energies, {"q": self.q.shape[1:], "v": self.v.shape[1:]}, states=_SAMPLES).ahead()
+
+    def compile_samples(self) -> None:
+        """Trace the kernels for the samples of a run, which another thread compiles if a processor is free."""
+        _ = self._pose_kernel, self._energy_kernel
 
 
 def _rows(array: Array, entries: Array) -> Rows:

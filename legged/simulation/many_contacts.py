@@ -378,6 +378,11 @@ class SceneInParts(RigidLoop):
         rotation, origin = (np.array(part).reshape(*q.shape[:-1], *part[0].shape) for part in zip(*poses, strict=True))
         return Outputs(energies[..., 0], energies[..., 1], rotation, origin)
 
+    def compile_samples(self) -> None:
+        """Trace the kernels for the samples of a run, which another thread compiles if a processor is free."""
+        for kind in self._kinds:
+            kind.compile_samples()
+
     def energies(self, q: Array, s: Array) -> Array:
         """Return kinetic and potential energy of robot and free bodies, (..., 2), [J].
 

@@ -157,11 +157,14 @@ class StreamedKernelWriter(KernelWriter):
         for rows, size in zip(self._rows, array_sizes(self.graph), strict=True):
             end = rows.end(self.w)
             prefetches += [(end, offset) for offset in range(0, size * self.w.width, self.w.element.per_cache_line)]
-        for n, line in enumerate(lines):
-            self.w.lines.append(line)
-            first, last = ((k * len(lines) + m) * len(prefetches) // (count * len(lines)) for m in (n, n + 1))
-            for end, offset in prefetches[first:last]:
-                self.w.emit(f"call void @llvm.prefetch.p0(ptr {self.w.gep(end, offset)}, i32 0, i32 2, i32 1)")
+        written, total = 0, len(prefetches)
+        for j in range(k * total // count, (k + 1) * total // count) if lines else ():
+            line = -(-(j + 1) * count * len(lines) // total) - k * len(lines)
+            self.w.lines += lines[written:line]
+            end, offset = prefetches[j]
+            self.w.emit(f"call void @llvm.prefetch.p0(ptr {self.w.gep(end, offset)}, i32 0, i32 2, i32 1)")
+            written = line
+        self.w.lines += lines[written:]
 
     def value(self, operand: Operand) -> Value:
         """Return the name of a value or a literal; an argument is loaded together with its group."""
