@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary, ref
 from legged.compiler import mechanisms
 from legged.compiler.cache import disk, staged
 from legged.compiler.codegen import llvm, selection, tables
+from legged.compiler.codegen.selection import Stage
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.operations import Loop
 from legged.compiler.ir.pass_times import CompilationReport, add_times
@@ -185,6 +186,7 @@ class _ObjectFiles:
         in_stages: Whether long modules are not optimized. is_ahead: Whether `contents` is called much later.
 
     Attributes:
+        modules, in_stages: The arguments.
         unoptimized: The modules that are compiled without optimization, now or for another graph, and not stored, by
             the names of their files.
     """
@@ -196,22 +198,20 @@ class _ObjectFiles:
         in_stages: bool = False,
         is_ahead: bool = False,
     ):
-        self.modules, self.unoptimized, self._new = modules, dict[str, staged.Module](), dict[_Key, _Compilation]()
+        self.modules, self.in_stages, self._new = modules, in_stages, dict[_Key, _Compilation]()
+        self.unoptimized = dict[str, staged.Module]()
         self._files = {key: disk.file_name(disk.CODE, *key) for key in modules}
         self._known = {key: disk.read(file) for key, file in self._files.items()}
         for key, file in self._files.items() if in_stages else ():
             module = staged.in_work(file)
             if module is not None and file is not None and self._known[key] is None:
                 self._known[key], self.unoptimized[file] = module.code, module
+        begun = dict(pair for files in _ahead.values() if files.in_stages == in_stages for pair in files._new.items())
         missing = [key for key in modules if self._known[key] is None]
-        stage = selection.Stage.FIRST if in_stages else selection.Stage.ONCE
-        with llvm.target_context(target), selection.stage(stage):
+        with llvm.target_context(target), selection.stage(Stage.FIRST if in_stages else Stage.ONCE):
             for key in missing:
-                compilation = _compilations.get((key, stage))
-                if compilation is None:
-                    waits = is_ahead or key != missing[-1]
-                    compilation = _Compilation(modules[key], target, in_stages and bool(self._files[key]), waits)
-                self._new[key] = _compilations[key, stage] = compilation
+                waits = is_ahead or key != missing[-1]
+                self._new[key] = begun.get(key) or _Compilation(modules[key], target, in_stages, waits)
 
     def contents(self) -> dict[_Key, bytes]:
         """Return the object files of all modules by their keys; raise an error of LLVM in the other thread."""
@@ -274,10 +274,6 @@ class _Compilation:
         return code
 
 
-_compilations: WeakValueDictionary[tuple[_Key, selection.Stage], _Compilation] = WeakValueDictionary()
-"""The compilations of modules that other graphs may need as well, by their keys and stages."""
-
-
 @cache
 def _other_thread() -> ThreadPoolExecutor:
     """Return the thread that compiles modules one after the other."""
@@ -311,7 +307,6 @@ def _renew_locks() -> None:
     global _lock
     _lock = threading.RLock()
     _ahead.clear()
-    _compilations.clear()
     _other_thread.cache_clear()
     if sys.version_info < (3, 12):  # in which a property that a thread computes is locked in all objects of the class
         for module in [m for name, m in sys.modules.items() if name.partition(".")[0] in _PACKAGES]:
