@@ -151,6 +151,7 @@ class EqualRobots:
         self.touching = np.flatnonzero(np.isin(self.bodies, list(touching)).any(axis=0))
         # The world, which is the first body of a group, is not shifted.
         self._shift_of_bodies = np.where((self.bodies > 0)[..., None], self._shift[:, None], 0.0)
+        self._pose_kernel = BatchKernel(self._poses, {"q": self.q.shape[1:]}, states=_SAMPLES).ahead()
 
     def record(self, do: Recording, memory: StepMemory, bodies: Bodies, kind: int) -> tuple[PreparedCall, Array]:
         """Record the calls that begin a time step of the robots, and return the one that ends it.
@@ -264,7 +265,7 @@ class EqualRobots:
         Args:
             q: Configurations of all robots of the scene, (..., nq), mixed units. v: (..., nv), mixed units.
         """
-        energies = self._energy_kernel(q[..., self.q], v[..., self.v]).sum(axis=-2)
+        energies = self.energy_kernel(q[..., self.q], v[..., self.v]).sum(axis=-2)
         robot = self.loop.robot
         return energies - np.array([0.0, robot.mass * (self._shift @ robot.gravity).sum()])
 
@@ -326,16 +327,9 @@ class EqualRobots:
         return np.stack([kinetic_energy(self.loop.robot, q, v), potential_energy(self.loop.robot, q)])
 
     @cached_property
-    def _pose_kernel(self) -> BatchKernel:
-        return BatchKernel(self._poses, {"q": self.q.shape[1:]}, states=_SAMPLES).ahead()
-
-    @cached_property
-    def _energy_kernel(self) -> BatchKernel:
+    def energy_kernel(self) -> BatchKernel:
+        """The kernel of `energies` of one robot, which another thread compiles if a processor is free."""
         return BatchKernel(self._energies, {"q": self.q.shape[1:], "v": self.v.shape[1:]}, states=_SAMPLES).ahead()
-
-    def compile_samples(self) -> None:
-        """Trace the kernels for the samples of a run, which another thread compiles if a processor is free."""
-        _ = self._pose_kernel, self._energy_kernel
 
 
 def _rows(array: Array, entries: Array) -> Rows:

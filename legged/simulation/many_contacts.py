@@ -65,6 +65,10 @@ class SceneInParts(RigidLoop):
 
     # Kernels.
 
+    def build(self) -> None:
+        """Make the tables of pairs, while another thread compiles the poses of the robots if a processor is free."""
+        _ = self._kinds, self.tables
+
     def _batch(self, function: Callable[..., Any], **shapes: Any) -> BatchKernel:
         """Return the kernel of a function that is called for all free bodies, and keep it under the function's name."""
         kernels = self.__dict__.setdefault("_kernels", {})
@@ -378,10 +382,10 @@ class SceneInParts(RigidLoop):
         rotation, origin = (np.array(part).reshape(*q.shape[:-1], *part[0].shape) for part in zip(*poses, strict=True))
         return Outputs(energies[..., 0], energies[..., 1], rotation, origin)
 
-    def compile_samples(self) -> None:
-        """Trace the kernels for the samples of a run, which another thread compiles if a processor is free."""
+    def compile_energies(self) -> None:
+        """Trace the kernels of `energies` of the robots, which another thread compiles if a processor is free."""
         for kind in self._kinds:
-            kind.compile_samples()
+            _ = kind.energy_kernel
 
     def energies(self, q: Array, s: Array) -> Array:
         """Return kinetic and potential energy of robot and free bodies, (..., 2), [J].
