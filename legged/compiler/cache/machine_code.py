@@ -277,7 +277,7 @@ class _Compilation:
 @cache
 def _other_thread() -> ThreadPoolExecutor:
     """Return the thread that compiles modules one after the other."""
-    return ThreadPoolExecutor(1, "legged-ahead")
+    return ThreadPoolExecutor(1, "legged_compiler")
 
 
 def _has_free_processor() -> bool:

@@ -162,4 +162,5 @@ def _in_python(loop: ClosedLoop, given: StepInput, state: Array) -> Backend:
     """
     plain = StepInput(None, given.wrenches).applied(loop, np.zeros(LOAD * len(given.wrenches)))
     plain = replace(plain, controller=CommandedController(loop.controller, None))
-    return select_backend(plain, *np.split(state, [loop.robot.nq]), False)
+    q, s = np.split(state, [loop.robot.nq])
+    return select_backend(plain, q, s, False)

@@ -42,7 +42,7 @@ def test_the_caller_goes_on_while_a_thread_compiles_and_its_call_waits_for_the_c
         kernel = compile_ahead(law, x=3)  # returns, although the thread waits
         threading.Timer(0.05, may_go.set).start()
         assert kernel(np.ones(3)) == 3 * np.sin(1.0)
-    assert names == ["legged-ahead_0"]
+    assert names == ["legged_compiler_0"]
     assert report.passes["code generation by LLVM"].calls == 1
     assert compile_ahead(law, x=3)(np.zeros(3)) == 0.0 and len(names) == 1  # in memory
 
