@@ -23,7 +23,7 @@ import numpy as np
 from legged.compiler import BatchKernel, PreparedCall, Rows, windows
 from legged.contact.bodies import Bodies
 from legged.contact.impulses.contact_pattern import BLOCK, block_count
-from legged.contact.impulses.dense import twist_jacobian
+from legged.contact.impulses.dense import twist_jacobians
 from legged.contact.impulses.impact import Impact
 from legged.contact.pair_tables import Poses
 from legged.contact.recording import Recording
@@ -286,8 +286,9 @@ class EqualRobots:
 
     def _geometry(self, q: Array) -> Geometry:
         robot, poses = self.loop.robot, self._poses(q)
-        pairs = zip(self.touching, self._columns, strict=True)
-        J = [twist_jacobian(robot, q, self._carriers[k], np.eye(6))[:, columns].reshape(-1) for k, columns in pairs]
+        bodies = twist_jacobians(robot, q)
+        of_touching = [sorted(bodies[self._carriers[k]].items()) for k in self.touching]
+        J = [np.array([column for _, column in columns]).T.reshape(-1) for columns in of_touching]
         return Geometry(*poses, inertia_matrix(robot, q), np.concatenate([np.zeros(0), *J]))
 
     def _poses(self, q: Array) -> Poses:
