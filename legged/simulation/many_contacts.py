@@ -236,10 +236,8 @@ class SceneInParts(RigidLoop):
         shapes = {"h": (), "q": (_Q,), "v": (_V,)}
         momenta = np.empty((count, len(self._free(self._body.robot)), 3, 3))
         known = {"v_free": (_V,), "momenta": momenta.shape[1:], "inertia": (13,)}
-        is_pushed, pushed = (
-            {"wrench": (_V,)} if self._pushed_bodies else {},
-            [self._body_wrenches] * bool(self._pushed_bodies),
-        )
+        is_pushed = {"wrench": (_V,)} if self._pushed_bodies else {}
+        pushed = [self._body_wrenches] if self._pushed_bodies else []
         start = self._pushed_bodies_start if self._pushed_bodies else self._bodies_start
         kernel = self._batch(start, **shapes, inertia=(13,), **is_pushed)
         results = [middle, v, v_free, momenta, *poses]
