@@ -152,8 +152,13 @@ SCENES: dict[str, Callable[[], Arguments]] = {
     },
     "two Go2s": partial(loaded, GO2, GO2),
     "Go2 and ANYmal C": partial(loaded, GO2, ANYMAL),
+    "three Go2s": partial(loaded, GO2, GO2, GO2),
     "Go2 and G1": partial(loaded, GO2, G1),
+    "Go2 and Talos": partial(loaded, GO2, TALOS),
+    "ANYmal C and G1": partial(loaded, ANYMAL, G1),
     "two G1s": partial(loaded, G1, G1),
+    "two Taloses": partial(loaded, TALOS, TALOS),
+    "G1 and Talos": partial(loaded, G1, TALOS),
 }
 """Scenes by name."""
 

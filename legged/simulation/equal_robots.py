@@ -13,7 +13,7 @@ velocities with impulses. `EqualRobots.record` records the calls of both for the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ import numpy as np
 from legged.compiler import BatchKernel, PreparedCall, Rows, windows
 from legged.contact.bodies import Bodies
 from legged.contact.impulses.contact_pattern import BLOCK, block_count
-from legged.contact.impulses.dense import twist_jacobian
+from legged.contact.impulses.dense import twist_jacobians
 from legged.contact.impulses.impact import Impact
 from legged.contact.pair_tables import Poses
 from legged.contact.recording import Recording
@@ -144,13 +144,14 @@ class EqualRobots:
             balances: Whether steps keep momentum up to rounding.
         """
         self._free_parts = free_parts(loop.robot) if balances else ()
-        self.loop, self._kernels = loop, dict[str, BatchKernel]()
+        self.loop = loop
         self.q, self.v, self.bodies, self._shift = (np.array(column) for column in zip(*placed, strict=True))
         self._carriers, self.loads = carriers(loop.robot), np.zeros((len(wrench_rows), LOAD))
         self.wrench_rows = wrench_rows
         self.touching = np.flatnonzero(np.isin(self.bodies, list(touching)).any(axis=0))
         # The world, which is the first body of a group, is not shifted.
         self._shift_of_bodies = np.where((self.bodies > 0)[..., None], self._shift[:, None], 0.0)
+        self._pose_kernel = BatchKernel(self._poses, {"q": self.q.shape[1:]}, states=_SAMPLES).ahead()
 
     def record(self, do: Recording, memory: StepMemory, bodies: Bodies, kind: int) -> tuple[PreparedCall, Array]:
         """Record the calls that begin a time step of the robots, and return the one that ends it.
@@ -174,7 +175,7 @@ class EqualRobots:
         """Record the call of `_start`, and return the places of its results; velocities are written to `bodies`."""
         (count, nq), nv = self.q.shape, self.v.shape[1]
         shapes = {"q": (nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)), "shift": self._shift_of_bodies.shape[1:]}
-        kernel = BatchKernel(self._start, {"h": (), **shapes, **self._shape_of_loads}, states=count)
+        kernel = BatchKernel(self._start, {"h": (), **shapes, **self._shape_of_loads}, states=count).ahead()
         results: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
         middle, geometry = MiddleOfStep(*results[:6]), Geometry(*results[6:])
         middle = middle._replace(v=self._rows_of_v(bodies.v), v_free=self._rows_of_v(bodies.v_free))
@@ -199,7 +200,7 @@ class EqualRobots:
         (count, nq), nv = self.q.shape, self.v.shape[1]
         shapes = dict.fromkeys(("v", "v_free", "v_next", "before", "tau", "damping", "slope", "impulse"), (nv,))
         shapes = {"h": (), "q": (nq,), **shapes, "momenta": middle.momenta.shape[1:], **self._shape_of_loads}
-        kernel = BatchKernel(self._end, shapes, states=count)
+        kernel = BatchKernel(self._end, shapes, states=count).ahead()
         arrays = bodies.v_next, memory.v, memory.tau, memory.damping
         in_middle = middle.q, middle.v, middle.v_free
         rest = middle.slope, middle.impulse, middle.momenta
@@ -255,7 +256,7 @@ class EqualRobots:
         Args:
             q: Configurations of all robots of the scene, (..., nq), mixed units.
         """
-        poses = self._kernel(self._poses, q=self.q.shape[1:])(q[..., self.q])
+        poses = self._pose_kernel(q[..., self.q])
         return Poses(poses.rotation, poses.origin + self._shift_of_bodies)
 
     def energies(self, q: Array, v: Array) -> Array:
@@ -264,8 +265,7 @@ class EqualRobots:
         Args:
             q: Configurations of all robots of the scene, (..., nq), mixed units. v: (..., nv), mixed units.
         """
-        kernel = self._kernel(self._energies, q=self.q.shape[1:], v=self.v.shape[1:])
-        energies = kernel(q[..., self.q], v[..., self.v]).sum(axis=-2)
+        energies = self.energy_kernel(q[..., self.q], v[..., self.v]).sum(axis=-2)
         robot = self.loop.robot
         return energies - np.array([0.0, robot.mass * (self._shift @ robot.gravity).sum()])
 
@@ -286,8 +286,9 @@ class EqualRobots:
 
     def _geometry(self, q: Array) -> Geometry:
         robot, poses = self.loop.robot, self._poses(q)
-        pairs = zip(self.touching, self._columns, strict=True)
-        J = [twist_jacobian(robot, q, self._carriers[k], np.eye(6))[:, columns].reshape(-1) for k, columns in pairs]
+        bodies = twist_jacobians(robot, q)
+        of_touching = [sorted(bodies[self._carriers[k]].items()) for k in self.touching]
+        J = [np.array([column for _, column in columns]).T.reshape(-1) for columns in of_touching]
         return Geometry(*poses, inertia_matrix(robot, q), np.concatenate([np.zeros(0), *J]))
 
     def _poses(self, q: Array) -> Poses:
@@ -326,11 +327,10 @@ class EqualRobots:
     def _energies(self, q: Array, v: Array) -> Array:
         return np.stack([kinetic_energy(self.loop.robot, q, v), potential_energy(self.loop.robot, q)])
 
-    def _kernel(self, function: Callable[..., Any], **shapes: Any) -> BatchKernel:
-        """Return the kernel of a function of one robot, which is called for the samples of a run, not in steps."""
-        if function.__name__ not in self._kernels:
-            self._kernels[function.__name__] = BatchKernel(function, shapes, states=_SAMPLES)
-        return self._kernels[function.__name__]
+    @cached_property
+    def energy_kernel(self) -> BatchKernel:
+        """The kernel of `energies` of one robot, which another thread compiles if a processor is free."""
+        return BatchKernel(self._energies, {"q": self.q.shape[1:], "v": self.v.shape[1:]}, states=_SAMPLES).ahead()
 
 
 def _rows(array: Array, entries: Array) -> Rows:

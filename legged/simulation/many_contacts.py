@@ -65,6 +65,10 @@ class SceneInParts(RigidLoop):
 
     # Kernels.
 
+    def build(self) -> None:
+        """Make the tables of pairs, while another thread compiles the poses of the robots if a processor is free."""
+        _ = self._kinds, self.tables
+
     def _batch(self, function: Callable[..., Any], **shapes: Any) -> BatchKernel:
         """Return the kernel of a function that is called for all free bodies, and keep it under the function's name."""
         kernels = self.__dict__.setdefault("_kernels", {})
@@ -232,10 +236,8 @@ class SceneInParts(RigidLoop):
         shapes = {"h": (), "q": (_Q,), "v": (_V,)}
         momenta = np.empty((count, len(self._free(self._body.robot)), 3, 3))
         known = {"v_free": (_V,), "momenta": momenta.shape[1:], "inertia": (13,)}
-        is_pushed, pushed = (
-            {"wrench": (_V,)} if self._pushed_bodies else {},
-            [self._body_wrenches] * bool(self._pushed_bodies),
-        )
+        is_pushed = {"wrench": (_V,)} if self._pushed_bodies else {}
+        pushed = [self._body_wrenches] if self._pushed_bodies else []
         start = self._pushed_bodies_start if self._pushed_bodies else self._bodies_start
         kernel = self._batch(start, **shapes, inertia=(13,), **is_pushed)
         results = [middle, v, v_free, momenta, *poses]
@@ -377,6 +379,11 @@ class SceneInParts(RigidLoop):
         poses = [base.pose(row) for row in q[..., : base.nq].reshape(math.prod(q.shape[:-1]), base.nq)]
         rotation, origin = (np.array(part).reshape(*q.shape[:-1], *part[0].shape) for part in zip(*poses, strict=True))
         return Outputs(energies[..., 0], energies[..., 1], rotation, origin)
+
+    def compile_energies(self) -> None:
+        """Trace the kernels of `energies` of the robots, which another thread compiles if a processor is free."""
+        for kind in self._kinds:
+            _ = kind.energy_kernel
 
     def energies(self, q: Array, s: Array) -> Array:
         """Return kinetic and potential energy of robot and free bodies, (..., 2), [J].

@@ -149,7 +149,7 @@ def test_examples_benchmarks_and_tests_use_the_front_of_the_compiler():
         *("tests/algorithms/test_reduced_model.py", "tests/controllers/locomotion/test_predictive.py"),
         *(f"tests/robot/construction/test_{name}.py" for name in ("edit", "graph")),
         *("tests/app/test_cli_commands.py", "tests/files/meshes/test_mesh_files.py"),
-        "tests/simulation/test_backend.py",
+        *("tests/simulation/test_backend.py", "tests/simulation/test_scene_starts.py"),
     }
     submodules = children("legged.compiler") | children("legged.compiler.ir")
     for folder in ("examples", "benchmarks", "tests"):

@@ -211,7 +211,7 @@ def traced(tmp_path, monkeypatch):
     compiled, made = llvm.machine_code, stepper.CompiledEngine.__init__
 
     def after_the_trace(*arguments):
-        assert threading.current_thread().name != "legged-ahead" or is_traced.wait(60.0)
+        assert threading.current_thread() is threading.main_thread() or is_traced.wait(60.0)
         return compiled(*arguments)
 
     def counted(self, *arguments):

@@ -7,15 +7,15 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cached_property, partial
-from queue import Empty, SimpleQueue
-from typing import NamedTuple
+from functools import cache, cached_property, partial
 from weakref import WeakValueDictionary, ref
 
 from legged.compiler import mechanisms
 from legged.compiler.cache import disk, staged
 from legged.compiler.codegen import llvm, selection, tables
+from legged.compiler.codegen.selection import Stage
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.operations import Loop
 from legged.compiler.ir.pass_times import CompilationReport, add_times
@@ -31,34 +31,28 @@ _lock = threading.RLock()
 _loaded: WeakValueDictionary[_Key, llvm.LoadedCode] = WeakValueDictionary()
 _modules: dict[_Key, llvm.LoadedCode] = {}
 _recent: OrderedDict[_Key, llvm.LoadedCode] = OrderedDict()
+_ahead: dict[_Key, _ObjectFiles] = {}
+"""The object files of code that `load_ahead` has begun, and `load` takes."""
 
 
-class _Ahead(NamedTuple):
-    """A thread that loads or compiles code ahead of its use, and the report of its passes."""
+def load_ahead(
+    graph: Graph,
+    program: Callable[[Graph], str],
+    target: llvm.Target,
+    width: int = 1,
+    shared: Sequence[Callable[[], str]] = (),
+) -> None:
+    """Write the modules of code that a later call of `load` needs, while another thread compiles those before.
 
-    thread: threading.Thread
-    times: CompilationReport
-
-
-_ahead: dict[_Key, _Ahead] = {}
-"""The threads that `load` waits for, by the keys of their code."""
-
-
-def load_ahead(graph: Graph, program: Callable[[Graph], str], target: llvm.Target) -> None:
-    """Begin to `load` code in another thread if a processor is free; a later call of `load` waits for it.
+    Without a free processor it does nothing.
 
     Args:
-        graph, program, target: As in `load`.
+        graph, program, target, width, shared: As in `load`.
     """
-    key, times = _key(graph, program, target), CompilationReport()
-
-    def run() -> None:
-        with suppress(Exception), times:  # the later call raises the same error
-            load(graph, program, target)
-
-    if key not in _loaded and key not in _ahead and _has_free_processor():
-        _ahead[key] = _Ahead(threading.Thread(target=run, name="legged-ahead"), times)
-        _ahead[key].thread.start()
+    key = _key(graph, program, target)
+    with _lock, suppress(Exception):  # the later call raises the same error
+        if key not in _loaded and key not in _ahead and _has_free_processor():
+            _ahead[key] = _begun(graph, key, program, target, width, shared, is_ahead=True)
 
 
 def _key(graph: Graph, program: Callable[[Graph], str], target: llvm.Target) -> _Key:
@@ -86,22 +80,11 @@ def load(
         shared: Write modules that the program calls and that do not depend on the graph.
     """
     key = _key(graph, program, target)
-    ahead = _ahead.get(key)
-    if ahead is not None and ahead.thread is not threading.current_thread():
-        ahead.thread.join()
-        if _ahead.pop(key, None) is not None:
-            add_times(ahead.times)
-    processor = key[-1]
     with _lock:
         code = _loaded.get(key)
         if code is None:
-            modules: dict[_Key, Callable[[], str]] = {(write.__name__, processor): write for write in shared}
-            modules |= _modules_of(graph, key, program, width)
-            if staged.is_possible():
-                code = _in_stages(graph, key, modules, target)
-            else:
-                code = _bound(graph, key, _object_files(modules, target), target)
-            _loaded[key] = code
+            begun = _ahead.pop(key, None) or _begun(graph, key, program, target, width, shared)
+            code = _loaded[key] = _in_stages(graph, key, begun, target)
         _recent[key] = code
         _recent.move_to_end(key)
         if len(_recent) > _MAX_UNUSED:
@@ -109,8 +92,23 @@ def load(
     return code
 
 
+def _begun(
+    graph: Graph,
+    key: _Key,
+    program: Callable[[Graph], str],
+    target: llvm.Target,
+    width: int,
+    shared: Sequence[Callable[[], str]],
+    is_ahead: bool = False,
+) -> _ObjectFiles:
+    """Return the object files of the modules of a graph, whose compilation begins; arguments as in `load`."""
+    modules: dict[_Key, Callable[[], str]] = {(write.__name__, key[-1]): write for write in shared}
+    modules |= _modules_of(graph, key, program, width)
+    return _ObjectFiles(modules, target, staged.is_possible(), is_ahead)
+
+
 def _modules_of(graph: Graph, key: _Key, program: Callable[[Graph], str], width: int) -> dict[_Key, Callable[[], str]]:
-    """Return the writers of the modules of a graph, in the order of their compilation, see `_object_files`.
+    """Return the writers of the modules of a graph, in the order of their compilation, see `_ObjectFiles`.
 
     Short loops come first, which are compiled while the program is written. The program comes before long loops: only
     the last of these is then compiled at the same time as other code, as LLVM needs much memory for all of them.
@@ -134,35 +132,32 @@ def _bound(graph: Graph, key: _Key, objects: Mapping[_Key, bytes], target: llvm.
     return code
 
 
-def _in_stages(
-    graph: Graph, key: _Key, modules: Mapping[_Key, Callable[[], str]], target: llvm.Target
-) -> llvm.LoadedCode:
+def _in_stages(graph: Graph, key: _Key, files: _ObjectFiles, target: llvm.Target) -> llvm.LoadedCode:
     """Return the loaded code of a graph, which is replaced when another process has optimized it, if a module is long.
 
     Args:
-        graph: What it computes. key: The key of the module that calls the others. modules: As for `_object_files`.
+        graph: What it computes. key: The key of the module that calls the others. files: Of its modules.
         target: The processor and the type of the numbers.
     """
-    unoptimized = dict[str, staged.Module]()
-    code = _bound(graph, key, _object_files(modules, target, unoptimized), target)
-    if not unoptimized:
+    code = _bound(graph, key, files.contents(), target)
+    if not files.unoptimized:
         return code
     jumps = (selection.replaceable_module.__name__, llvm.target_description(target))
-    entry = llvm.LoadedCode(*_object_files({jumps: selection.replaceable_module}, target).values())
+    entry = llvm.LoadedCode(*_ObjectFiles({jumps: selection.replaceable_module}, target).contents().values())
     entry.redirect(code, _VARIABLES)
-    reference = ref(entry)
+    reference, keys = ref(entry), [*files.modules]
 
     def replace() -> None:
-        read = {module: disk.read(disk.file_name(disk.CODE, *module)) for module in modules}
+        read = {module: disk.read(disk.file_name(disk.CODE, *module)) for module in keys}
         objects = {module: content for module, content in read.items() if content is not None}
         entry = reference()
         if entry is not None and len(objects) == len(read):
             entry.redirect(_bound(graph, key, objects, target), _VARIABLES)
 
     try:
-        staged.optimize(unoptimized, target, replace)
+        staged.optimize(files.unoptimized, target, replace)
     except OSError:  # no other process can be started
-        return _bound(graph, key, _object_files(modules, target), target)
+        return _bound(graph, key, _ObjectFiles(files.modules, target).contents(), target)
     return entry
 
 
@@ -176,106 +171,113 @@ def load_module(key: Sequence[str], program: Callable[[], str], target: llvm.Tar
     """
     with _lock:  # threads that use it for the first time get the same code
         if tuple(key) not in _modules:
-            _modules[tuple(key)] = llvm.LoadedCode(*_object_files({tuple(key): program}, target).values())
+            _modules[tuple(key)] = llvm.LoadedCode(*_ObjectFiles({tuple(key): program}, target).contents().values())
         return _modules[tuple(key)]
 
 
-def _object_files(
-    modules: Mapping[_Key, Callable[[], str]],
-    target: llvm.Target,
-    unoptimized: dict[str, staged.Module] | None = None,
-) -> dict[_Key, bytes]:
-    """Return the object files of modules by their keys: from the cache folder, or else compiled and stored there.
+class _ObjectFiles:
+    """The object files of modules: from the cache folder, or else compiled and stored there.
 
     If a processor is free, another thread compiles the modules in their order while this one writes the next ones;
-    then both compile what is left.
+    `contents` compiles those that the thread has not begun.
 
     Args:
         modules: Writers of the modules in LLVM IR, by their keys. target: The processor and the type of the numbers.
-        unoptimized: Receives the modules that are compiled without optimization, now or for another graph, and not
-            stored, by the names of their files; None to optimize all.
+        in_stages: Whether long modules are not optimized. is_ahead: Whether `contents` is called much later.
+
+    Attributes:
+        modules, in_stages: The arguments.
+        unoptimized: The modules that are compiled without optimization, now or for another graph, and not stored, by
+            the names of their files.
     """
-    files = [disk.file_name(disk.CODE, *key) for key in modules]
-    contents = dict(enumerate(map(disk.read, files)))
-    if unoptimized is not None:
-        shared = {file: module for file in files if file is not None and (module := staged.in_work(file)) is not None}
-        unoptimized |= {file: shared[file] for k, file in enumerate(files) if contents[k] is None and file in shared}
-        contents |= {k: unoptimized[file].code for k, file in enumerate(files) if file in unoptimized}
-    missing = [k for k, content in contents.items() if content is None]
-    stage = selection.Stage.ONCE if unoptimized is None else selection.Stage.FIRST
-    with llvm.target_context(target), selection.stage(stage), _Background(target) as background:
-        for k, write in enumerate(modules.values()):
-            if k in missing:
-                ir, file, level = write(), files[k], 2
-                if unoptimized is not None and file is not None and staged.is_staged(ir):
-                    unoptimized[file], level = staged.Module(ir, write), 0
-                if k == missing[-1]:
-                    contents[k] = llvm.machine_code(ir, level)
-                else:
-                    background.compile(k, ir, level)
-        background.compile_rest()
-    contents |= background.result()
-    objects = {key: contents[k] or b"" for k, key in enumerate(modules)}
-    for k, key in enumerate(modules):
-        file = files[k]
-        if unoptimized is not None and file in unoptimized:
-            unoptimized[file].code = objects[key]
-        elif k in missing:
-            disk.write(file, objects[key])
-    return objects
+
+    def __init__(
+        self,
+        modules: Mapping[_Key, Callable[[], str]],
+        target: llvm.Target,
+        in_stages: bool = False,
+        is_ahead: bool = False,
+    ):
+        self.modules, self.in_stages, self._new = modules, in_stages, dict[_Key, _Compilation]()
+        self.unoptimized = dict[str, staged.Module]()
+        self._files = {key: disk.file_name(disk.CODE, *key) for key in modules}
+        self._known = {key: disk.read(file) for key, file in self._files.items()}
+        for key, file in self._files.items() if in_stages else ():
+            module = staged.in_work(file)
+            if module is not None and file is not None and self._known[key] is None:
+                self._known[key], self.unoptimized[file] = module.code, module
+        begun = dict(pair for files in _ahead.values() if files.in_stages == in_stages for pair in files._new.items())
+        missing = [key for key in modules if self._known[key] is None]
+        with llvm.target_context(target), selection.stage(Stage.FIRST if in_stages else Stage.ONCE):
+            for key in missing:
+                waits = is_ahead or key != missing[-1]
+                self._new[key] = begun.get(key) or _Compilation(modules[key], target, in_stages, waits)
+
+    def contents(self) -> dict[_Key, bytes]:
+        """Return the object files of all modules by their keys; raise an error of LLVM in the other thread."""
+        new = [*self._new.values()]
+        for compilation in (*new[-1:], *new):
+            compilation.begin()
+        for key, compilation in self._new.items():
+            file, code = self._files[key], compilation.code()
+            if compilation.module is None or file is None:
+                disk.write(file, code)
+            else:
+                compilation.module.code, self.unoptimized[file] = code, compilation.module
+            self._known[key] = code
+        return {key: content or b"" for key, content in self._known.items()}
 
 
-class _Background:
-    """A thread that compiles modules one after the other, from the first module to the end of the context."""
+class _Compilation:
+    """A module that is written, and compiled by another thread if a processor is free, or here.
 
-    def __init__(self, target: llvm.Target):
-        self._target, self._times = target, CompilationReport()
-        self._modules: SimpleQueue[tuple[int, str, int] | None] = SimpleQueue()
-        self._objects: dict[int, bytes] = {}
-        self._error: BaseException | None = None
-        self._thread: threading.Thread | None = None
+    Args:
+        write: Writes it. target: The processor and the type of the numbers.
+        in_stages: Whether it is compiled without optimization if it is long.
+        waits: Whether this thread has other work before it needs the code.
 
-    def __enter__(self) -> _Background:
-        return self
+    Attributes:
+        module: The module if it is compiled without optimization.
+    """
 
-    def __exit__(self, *error: object) -> None:
-        self._modules.put(None)
+    def __init__(self, write: Callable[[], str], target: llvm.Target, in_stages: bool, waits: bool):
+        self._ir, self._target, self._times = write(), target, CompilationReport()
+        self.module = staged.Module(self._ir, write) if in_stages and staged.is_staged(self._ir) else None
+        self._code: bytes | None = None
+        # Two threads that share a processor take longer together than one.
+        is_alone = not waits or not _has_free_processor()
+        self._future = None if is_alone else _other_thread().submit(self._in_other_thread)
+        if is_alone and waits:
+            self.begin()
 
-    def compile(self, number: int, ir: str, level: int) -> None:
-        """Compile a module after those before; `result` returns its object file under this number.
+    def begin(self) -> None:
+        """Compile it here if the other thread has not begun."""
+        if self._code is None and (self._future is None or self._future.cancel()):
+            self._code = self._compiled()
 
-        Without a free processor the caller compiles it, as two threads that share one take longer together.
-        """
-        if self._thread is None and not _has_free_processor():
-            self._objects[number] = llvm.machine_code(ir, level)
-            return
-        self._modules.put((number, ir, level))
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run)
-            self._thread.start()
-
-    def compile_rest(self) -> None:
-        """Compile modules that the thread has not begun."""
-        with suppress(Empty):
-            while module := self._modules.get_nowait():
-                self._objects[module[0]] = llvm.machine_code(*module[1:])
-
-    def result(self) -> dict[int, bytes]:
-        """Return the object files of all modules, after the context; raise an error of LLVM in that thread."""
-        if self._thread is not None:
-            self._thread.join()
+    def code(self) -> bytes:
+        """Return the object file, for which the caller waits."""
+        if self._code is None:
+            assert self._future is not None
+            self._code = self._future.result()
             add_times(self._times)
-        if self._error is not None:
-            raise self._error
-        return self._objects
+        return self._code
 
-    def _run(self) -> None:
-        try:
-            with self._times, llvm.target_context(self._target):
-                while (module := self._modules.get()) is not None:
-                    self._objects[module[0]] = llvm.machine_code(*module[1:])
-        except BaseException as error:  # raised in the thread that needs the modules
-            self._error = error
+    def _in_other_thread(self) -> bytes:
+        with self._times:
+            return self._compiled()
+
+    def _compiled(self) -> bytes:
+        with llvm.target_context(self._target):
+            code = llvm.machine_code(self._ir, 2 if self.module is None else 0)
+        self._ir = ""
+        return code
+
+
+@cache
+def _other_thread() -> ThreadPoolExecutor:
+    """Return the thread that compiles modules one after the other."""
+    return ThreadPoolExecutor(1, "legged_compiler")
 
 
 def _has_free_processor() -> bool:
@@ -297,12 +299,15 @@ def unload() -> None:
     with _lock:
         _recent.clear()
         _loaded.clear()
+        _ahead.clear()
 
 
 def _renew_locks() -> None:
-    """Give a forked process locks that no thread of its parent holds."""
+    """Give a forked process locks that no thread of its parent holds, and no compilations of other threads."""
     global _lock
     _lock = threading.RLock()
+    _ahead.clear()
+    _other_thread.cache_clear()
     if sys.version_info < (3, 12):  # in which a property that a thread computes is locked in all objects of the class
         for module in [m for name, m in sys.modules.items() if name.partition(".")[0] in _PACKAGES]:
             classes = [x for x in vars(module).values() if isinstance(x, type)]

@@ -81,6 +81,11 @@ class BatchKernel:
         """Operations for one state."""
         return run_passes(self.graph, counted=True).counts
 
+    def ahead(self) -> BatchKernel:
+        """Return this kernel, whose code another thread begins to compile if a processor is free."""
+        self.code.load_ahead()
+        return self
+
     def __call__(self, *arrays: Any) -> Any:
         """Return the results for all states, in the function's own structure of arrays (n, ...).
 

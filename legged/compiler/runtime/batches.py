@@ -34,6 +34,7 @@ _CHUNK_OPERATIONS = 200_000
 """Operations in a chunk at least, about 5 us of work."""
 _SMALL_BATCH = 2
 """Largest batch that is computed state by state while no code for batches is loaded."""
+_SHARED = (selection.batch_loop_module,)
 
 
 class _Memory(threading.local):
@@ -92,11 +93,14 @@ class BatchCode:
     @cached_property
     def code(self) -> llvm.LoadedCode:
         """The machine code."""
-        shared = (selection.batch_loop_module,)
-        code = machine_code.load(self.graph, selection.batch_module, self.target, self.target.width, shared)
+        code = machine_code.load(self.graph, selection.batch_module, self.target, self.target.width, _SHARED)
         self.__dict__["code"] = code
         self.on_load(self)
         return code
+
+    def load_ahead(self) -> None:
+        """Begin to compile the code in another thread if a processor is free; `code` waits for it."""
+        machine_code.load_ahead(self.graph, selection.batch_module, self.target, self.target.width, _SHARED)
 
     @cached_property
     def _function(self) -> Callable[..., int]:

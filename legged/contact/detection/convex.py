@@ -126,7 +126,7 @@ def _face_corners(hull: Hull) -> Array:
             own = points[numbers]
             far = ((own[:, None] - own[None]) ** 2).sum(axis=2)
             i, j = np.unravel_index(np.argmax(far), far.shape)
-            beside = (own - own[i]) @ np.cross(normal, own[j] - own[i])
+            beside = (own - own[i]) @ cross(normal, own[j] - own[i])
             corners.append(numbers[[i, np.argmin(beside), j, np.argmax(beside)]])
         _corners_of_faces[hull] = np.array(corners)
     return _corners_of_faces[hull]

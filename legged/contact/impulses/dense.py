@@ -110,3 +110,23 @@ def twist_jacobian(robot: Robot, q: Array, body: int, rows: Array) -> Array:
         if not at.is_base:
             selected = [X[j].T @ row for row in selected]
     return np.array(columns).reshape(robot.nv, len(rows)).T
+
+
+def twist_jacobians(robot: Robot, q: Array) -> list[dict[int, Array]]:
+    """Return the columns of the Jacobian of the twist of each body, (6,) each, body axes, by their entries of v.
+
+    They are those of the joints between the body and the base, the others are zero. With A of a body k from its parent
+    j, and its motion matrix P_k,
+
+        J_k = A_(k,j) J_j + P_k.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+    """
+    X, jacobians = transforms(robot, q), list[dict[int, Array]]()
+    for k, body in enumerate(robot.bodies):
+        J = {} if body.is_base else {i: X[k] @ column for i, column in jacobians[body.parent].items()}
+        for i, column in zip(range(body.v.start, body.v.stop), body.motion_matrix(robot.base, q).T, strict=True):
+            J[i] = J[i] + column if i in J else column
+        jacobians.append(J)
+    return jacobians

@@ -17,6 +17,7 @@ from legged.simulation.controller import CommandedController
 from legged.simulation.integrators import FixedStep, Integrator, Plan, SmoothInterval, StateSample, StepSequence
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, StepWrench
+from legged.simulation.many_contacts import SceneInParts
 from legged.simulation.stepping.engines import NO_INPUT, StepEngine, StepInput
 from legged.simulation.stepping.parameter_tree import flatten, unflatten
 from legged.simulation.stepping.starts import InitialStates
@@ -72,13 +73,22 @@ class PythonEngine(StepEngine):
                 if members.outcome[i, 0] == 0.0:
                     self._take(members, i, solution, sample)
 
+    @property
+    def scene(self) -> SceneInParts | None:
+        """The scene in parts, if all robots are in the same one."""
+        loops = {system.loop for system in self._systems.values()}
+        loop = loops.pop()
+        return loop if isinstance(loop, SceneInParts) and not loops else None
+
     def failure(self, i: int) -> SimulationError | None:
         return self._failures.get(i)
 
     def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
         known, begin = self._backends, starts.numbers.shape[1] - len(flatten(self._first_limits)[0])
-        used = set(starts.loops)
-        self._backends = {loop: known[loop] if loop in known else _in_python(loop, self.given) for loop in used}
+        used = dict(zip(starts.loops, starts.states, strict=True))
+        self._backends = {
+            loop: known[loop] if loop in known else _in_python(loop, self.given, state) for loop, state in used.items()
+        }
         for i in robots:
             self._systems[i] = self._backends[starts.loops[i]]
             self._controllers[i] = independent_copy(starts.loops[i].controller)  # robots do not share its state
@@ -144,9 +154,13 @@ def _live(members: Members) -> list[int]:
     return [i for i, code in enumerate(members.outcome[:, 0].tolist()) if code == 0.0]
 
 
-def _in_python(loop: ClosedLoop, given: StepInput) -> Backend:
-    """Return a closed loop with compiled parts, whose controller and inputs are those of one robot at a time."""
+def _in_python(loop: ClosedLoop, given: StepInput, state: Array) -> Backend:
+    """Return a closed loop with compiled parts, whose controller and inputs are those of one robot at a time.
+
+    Args:
+        loop: The closed loop. given: What steps are given. state: A state [q; s], (n,), mixed units.
+    """
     plain = StepInput(None, given.wrenches).applied(loop, np.zeros(LOAD * len(given.wrenches)))
     plain = replace(plain, controller=CommandedController(loop.controller, None))
-    v, memory = np.zeros(loop.robot.nv), np.zeros(loop.memory)
-    return select_backend(plain, loop.robot.neutral(), loop.initial(v, memory), False)
+    q, s = np.split(state, [loop.robot.nq])
+    return select_backend(plain, q, s, False)

@@ -237,13 +237,18 @@ class Stepper:
         Args:
             states: States [q; s], (..., k, n), mixed units. robots: Indices of their robots, (k,), dimensionless.
         """
-        nq, loop = self.batch.robot.nq, None if self.backend is None else self.backend.loop
-        if isinstance(loop, SceneInParts):
-            return loop.energies(states[..., :nq], states[..., nq:])
+        nq, scene = self.batch.robot.nq, self._scene
+        if scene is not None:
+            return scene.energies(states[..., :nq], states[..., nq:])
         numbers = self.starts.numbers[robots][:, self.template.varying]
         if states.size == states.shape[-1]:  # one state, for which a call takes a tenth of the time
             return self.template.energies(numbers[0], states.ravel()).reshape(*states.shape[:-1], 2)
         return self.template.energies(numbers, states)
+
+    @property
+    def _scene(self) -> SceneInParts | None:
+        """The scene in parts, if all robots are in the same one."""
+        return self.engine.scene if isinstance(self.engine, PythonEngine) else None
 
     def follow_energy(self, states: Array, running: Array) -> None:
         """Take states at successive times into the energy balance.
@@ -278,7 +283,9 @@ class Stepper:
         Raises:
             KeyboardInterrupt: Ctrl-C came when all robots had ended.
         """
-        engine, members = self.engine or self.prepare(), self.members
+        engine, members, scene = self.engine or self.prepare(), self.members, self._scene
+        if scene is not None and self.knows_energies:
+            scene.compile_energies()
         try:
             for _ in engine.motion(self.plan, threads):
                 self._judge(update, condition)

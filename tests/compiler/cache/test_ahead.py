@@ -1,5 +1,7 @@
 """Code that another thread compiles ahead of its use."""
 
+import os
+import signal
 import threading
 
 import numpy as np
@@ -42,7 +44,7 @@ def test_the_caller_goes_on_while_a_thread_compiles_and_its_call_waits_for_the_c
         kernel = compile_ahead(law, x=3)  # returns, although the thread waits
         threading.Timer(0.05, may_go.set).start()
         assert kernel(np.ones(3)) == 3 * np.sin(1.0)
-    assert names == ["legged-ahead"]
+    assert names == ["legged_compiler_0"]
     assert report.passes["code generation by LLVM"].calls == 1
     assert compile_ahead(law, x=3)(np.zeros(3)) == 0.0 and len(names) == 1  # in memory
 
@@ -86,3 +88,24 @@ def test_the_caller_compiles_the_modules_that_the_thread_has_not_begun(threads, 
     kernel = legged.compile(three_powers, x=())
     assert kernel(1.0) == 3.0 and kernel(1.0) == three_powers(1.0)
     assert len(names) == 4 and names.count("MainThread") == 3
+
+
+def test_code_that_is_begun_shares_the_modules_in_work(threads):
+    """Two functions with the same three loops need five modules."""
+    names, may_go = threads
+    kernels = [compile_ahead(lambda x, n=n: n * three_powers(x), x=()) for n in (2.0, 3.0)]
+    may_go.set()
+    assert [kernel(1.0) for kernel in kernels] == [6.0, 9.0] and len(names) == 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_forked_process_compiles_what_a_thread_of_its_parent_has_begun(threads):
+    _, may_go = threads
+    kernel = compile_ahead(law, x=6)  # in a thread that the new process does not have
+    process = os.fork()
+    if not process:
+        signal.alarm(60)  # [s], ends a process that waits for the thread
+        may_go.set()
+        os._exit(int(abs(kernel(np.ones(6)) - 6 * np.sin(1.0)) > 1e-14))
+    assert os.waitpid(process, 0)[1] == 0

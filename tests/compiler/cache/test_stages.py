@@ -277,7 +277,7 @@ def test_a_process_that_ends_leaves_optimized_code(tmp_path):
     wait_until(lambda: len(list(tmp_path.glob("legged/*.o"))) >= before + 4)  # two steps, each with a loop
 
 
-def test_long_modules_follow_each_other_and_short_loops_come_first(folder, monkeypatch):
+def test_long_modules_follow_each_other_and_short_loops_come_first(monkeypatch):
     """LLVM then needs no memory for two long modules at once."""
 
     def function(x):
@@ -285,19 +285,12 @@ def test_long_modules_follow_each_other_and_short_loops_come_first(folder, monke
             x = repeat_while(lambda y, n=n: sum((np.sin(k) * y * y for k in range(1, n)), -y), x, 3)
         return x
 
-    orders = []
-
-    def noted(graph, key, modules, target):
-        orders.append([*modules])
-        return llvm.LoadedCode()
-
-    monkeypatch.setattr(machine_code, "_in_stages", noted)
     graph = trace(function, {"x": (2,)})
     sizes = {loop: len(loop.body.nodes) for loop in graph.loops}
     least, less, longer, longest = sorted(sizes.values())
     monkeypatch.setattr(selection, "OUTLINE_NODES", less)
-    machine_code.load(graph, selection.time_loop_module, llvm.default_target())
-    (order,) = orders
+    program = selection.time_loop_module
+    order = machine_code._modules_of(graph, (program.__name__, ""), program, 1)
     assert [sizes.get(key[0], key[0]) for key in order] == [least, less, "time_loop_module", longest, longer]
 
 

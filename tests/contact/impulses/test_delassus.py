@@ -7,8 +7,10 @@ import legged
 from legged.contact import Box, FreeBody, Rigid, Scene, Sphere
 from legged.contact.detection.pairs import Side
 from legged.contact.impulses.delassus import Contacts
+from legged.contact.impulses.dense import twist_jacobian, twist_jacobians
 from legged.contact.impulses.solver import ContactProblem, velocities
 from legged.dynamics.forward import accelerations
+from legged.robot.configuration import integrate
 from legged.robot.construction.random_tree import random_tree
 
 
@@ -152,3 +154,15 @@ def test_impulses_inside_a_scene_keep_its_momentum(seed):
     assert np.abs(impact.p).max() > 1e-3  # they do hit
     before, after = momenta(scene.robots, qs, vs), momenta(scene.robots, qs, impact.v_next)
     assert np.abs(after - before).max() < 1e-12 * max(np.abs(before).max(), np.abs(impact.p).max())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_jacobians_of_all_bodies_are_those_of_each_body(seed):
+    """The first follow from that of the parent, the others carry rows from the body to the base."""
+    robot = random_tree(seed, 7, coupled=bool(seed % 2))
+    q = integrate(robot, robot.neutral(), np.random.default_rng(seed).normal(size=robot.nv))
+    for body, columns in enumerate(twist_jacobians(robot, q)):
+        J, whole = np.zeros((6, robot.nv)), twist_jacobian(robot, q, body, np.eye(6))
+        for i, column in columns.items():
+            J[:, i] = column
+        np.testing.assert_allclose(J, whole, rtol=0.0, atol=1e-13 * max(1.0, np.abs(whole).max()))

@@ -55,10 +55,11 @@ class StreamedKernelWriter(KernelWriter):
         self._operands = {entry: operand for operand, entries in distinct_outputs(graph) for entry in entries}
         self._known = {entry for entry, operand in self._operands.items() if isinstance(operand, float)}
         self._groups_of_entries: dict[Entry, list[Group]] = {}
+        self._unstored_groups: set[Group] = set()
         for group in _result_groups(graph, width):
+            self._unstored_groups.add(group)
             for entry in group:
                 self._groups_of_entries.setdefault(entry, []).append(group)
-        self._stored: set[Group] = set()
         self._vectors = most_vectors(graph, width, element)
         self._in_sections = self._vectors > 1
         self._sections: list[list[str]] = []
@@ -86,21 +87,25 @@ class StreamedKernelWriter(KernelWriter):
 
     def compute_remaining(self) -> None:
         sections = self.schedule_remaining(_SECTION if self._in_sections else None)
+        first, nodes = self.graph.input_size, self.graph.nodes
+        last = {a: k for k, x in enumerate(sections) for i in x for a in nodes[i - first].arguments if type(a) is int}
+        later = set(last)
         for k, section in enumerate(sections):
             begin = len(self.w.lines)
             self.compute(section)
             self._insert_prefetches(begin, k, len(sections))
-            self._end_section([i for later in sections[k + 1 :] for i in later])
+            later = {a for a in later if last[a] > k}
+            if k + 1 < len(sections):
+                self._end_section(later)
 
-    def _end_section(self, later: list[int]) -> None:
-        """Store the numbers that later nodes need, and begin another section."""
-        first, nodes = self.graph.input_size, self.graph.nodes
-        used = {a for i in later for a in nodes[i - first].arguments if isinstance(a, int)}
-        unstored = [g for groups in self._groups_of_entries.values() for g in groups if g not in self._stored]
-        used |= {a for group in unstored for entry in group if isinstance(a := self._operands[entry], int)}
+    def _end_section(self, used: set[int]) -> None:
+        """Store the numbers that later nodes need, and begin another section; `used` are operands of these nodes."""
+        first = self.graph.input_size
+        entries = {entry for group in self._unstored_groups for entry in group}
+        used = used | {a for entry in entries if isinstance(a := self._operands[entry], int)}
         known = self.computed | self._columns.keys()
         passed = sorted(i for i in used & known if i not in self._addresses)
-        if not later or any(i >= first and self.operation(i) in CONDITIONS for i in passed):
+        if any(i >= first and self.operation(i) in CONDITIONS for i in passed):
             return
         for i in passed:
             value = self.value(i)
@@ -157,14 +162,19 @@ class StreamedKernelWriter(KernelWriter):
         for rows, size in zip(self._rows, array_sizes(self.graph), strict=True):
             end = rows.end(self.w)
             prefetches += [(end, offset) for offset in range(0, size * self.w.width, self.w.element.per_cache_line)]
-        for n, line in enumerate(lines):
-            self.w.lines.append(line)
-            first, last = ((k * len(lines) + m) * len(prefetches) // (count * len(lines)) for m in (n, n + 1))
-            for end, offset in prefetches[first:last]:
-                self.w.emit(f"call void @llvm.prefetch.p0(ptr {self.w.gep(end, offset)}, i32 0, i32 2, i32 1)")
+        written, total = 0, len(prefetches)
+        for j in range(k * total // count, (k + 1) * total // count) if lines else ():
+            line = -(-(j + 1) * count * len(lines) // total) - k * len(lines)
+            self.w.lines += lines[written:line]
+            end, offset = prefetches[j]
+            self.w.emit(f"call void @llvm.prefetch.p0(ptr {self.w.gep(end, offset)}, i32 0, i32 2, i32 1)")
+            written = line
+        self.w.lines += lines[written:]
 
     def value(self, operand: Operand) -> Value:
         """Return the name of a value or a literal; an argument is loaded together with its group."""
+        if type(operand) is int and operand in self.computed:
+            return f"%v{operand}"  # without a call of the base class, which most operands would need
         if isinstance(operand, float) or operand >= self.graph.input_size:
             return super().value(operand)
         if operand in self._addresses and operand not in self._columns:
@@ -180,8 +190,8 @@ class StreamedKernelWriter(KernelWriter):
         """Store the groups of entries that are complete now."""
         self._known.update(entries)
         for group in [group for entry in entries for group in self._groups_of_entries[entry]]:
-            if group not in self._stored and self._known.issuperset(group):
-                self._stored.add(group)
+            if group in self._unstored_groups and self._known.issuperset(group):
+                self._unstored_groups.remove(group)
                 array, start = group[0]
                 values = [self.value(self._operands[entry]) for entry in group]
                 store_columns(self.w, values, self._rows[array], start)
