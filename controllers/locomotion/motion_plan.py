@@ -261,7 +261,7 @@ class MotionPlanner:
             center = body.position + np.array([moved[0], moved[1], self.pivot])
             row, fractions = [], []
             for i, foot in enumerate(self.feet):
-                stays = (now[i] > 0.5) & (lift_offs[i] > middle)
+                stays = (now[i] > 0.5) & (lift_offs[i] > k * h)
                 place = where(stays, feet.positions[i], feet.footsteps[i])
                 carrying = feet.carrying[i]
                 for offset, share in zip(foot.offsets, carrying.shares, strict=True):

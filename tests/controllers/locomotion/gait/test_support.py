@@ -53,9 +53,12 @@ def test_traced_shares_are_the_same_numbers():
 
 @pytest.mark.slow
 @pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
-@pytest.mark.parametrize(("speed", "most"), [(1.4, 0.025), (2.46, 0.1)])
+@pytest.mark.parametrize(("speed", "most"), [(1.4, 0.02), (2.46, 0.08)])
 def test_go2_keeps_its_height_in_a_trot_with_flights(speed, most):
-    """With half of the force or less in the last half step before lift-off it sinks by 0.04 and 0.14 h."""
+    """With half of the force in the last half step before lift-off it sinks by 0.04 and 0.14 h.
+
+    At 2.46 m/s the knees come near the ends of their ranges before the feet lift off, which costs 0.06 h.
+    """
     robot, law = legged.load(FILES["go2/go2"]), Locomotion("trot", Command(vx=speed))
     steps = legged.TimeStepping(2e-3)
     run = legged.simulate(robot, law, ground=legged.Rigid(friction=0.6), until=5.0, integrator=steps)
