@@ -59,7 +59,7 @@ _CENTRIPETAL = 0.6  # of friction coefficient times g: largest centripetal accel
 _WIDTH = 0.5  # difference of the load from 1 at which the limit changes at this rate
 _GROWTH_IF_SLOW = 0.15  # [g], the same of an increase at low speeds
 _SLOW, _FAST = 0.8, 1.3  # [sqrt(g h)], largest speed with this increase, and least one with the other
-_SPARE = 0.09  # share of time with a motor at its limit at which the limit increases at the lower rate
+_SPARE = 0.03  # share of time with a motor at its limit at which the limit increases at the lower rate
 _MARGIN = 0.1  # [sqrt(g h)], largest distance of the limit above the present speed
 _HELD = 0.9  # load from which on the limit counts as reached
 
