@@ -14,6 +14,7 @@ from controllers.locomotion.forces.rigid_body import Problem, suited_weights
 from controllers.locomotion.gait.footsteps import Sway
 from controllers.locomotion.gait.inclined_ground import InclinedWalk
 from controllers.locomotion.gait.schedule import GaitState
+from controllers.locomotion.gait.support import stance_shares
 from controllers.locomotion.gait.swing import Swing, path_weights
 from controllers.locomotion.motion import BodyReference, BodyState, FeetMotion, Foot, tangent_axes
 from controllers.locomotion.torques.tasks import (
@@ -180,7 +181,7 @@ class MotionPlanner:
         """
         h = np.minimum(_STEP * self.time_unit, _SHARE * state.period)
         ends = [reference.after((k + 1.0) * h) for k in range(HORIZON)]
-        arms, active = self._contact_points(body, reference, state, feet, h)
+        arms, active, supported = self._contact_points(body, reference, state, feet, h)
         points = [normal for foot, normal in zip(self.feet, feet.normals, strict=True) for _ in foot.points]
         turn, zero = reference.yaw_rate, 0.0 * reference.yaw_rate
         turns = [(np.stack([zero, zero, (k + 1.0) * h * turn]), np.stack([zero, zero, turn])) for k in range(HORIZON)]
@@ -207,6 +208,7 @@ class MotionPlanner:
             arms=arms,
             normals=np.array([points] * HORIZON),
             active=active,
+            supported=supported,
             friction=friction,
             most=np.inf,
             weights=replace(weights, position=stiff * weights.position, velocity=stiff * weights.velocity),
@@ -247,33 +249,28 @@ class MotionPlanner:
 
     def _contact_points(
         self, body: BodyState, reference: BodyReference, state: GaitState, feet: FeetMotion, h: float
-    ) -> tuple[Array, Array]:
-        """Return arms, (N, m, 3), and activity, (N, m), of the m contact points as in `Problem`.
-
-        While the gait waits for a foot, the feet that stand carry the robot in the first step, and the schedule
-        continues after it.
-        """
+    ) -> tuple[Array, Array, Array]:
+        """Return arms, (N, m, 3), and activity, (N, m), of the m contact points, and supported, (N,), of `Problem`."""
         arms, active, start = [], [], reference.after(0.0)[0]
+        stances, supported = stance_shares(state, h, HORIZON)
         delay = where(state.waited > 0.0, h, 0.0)
         lift_offs, now = [left + delay for left in state.time_to_lift_off], state.stance
-        for k in range(HORIZON):
+        for k, stands in enumerate(stances):
             middle = (k + 0.5) * h
             moved = reference.after(middle)[0] - start
             center = body.position + np.array([moved[0], moved[1], self.pivot])
-            early = state.stance_after(np.maximum((k + 0.25) * h - delay, 0.0))
-            late = state.stance_after(np.maximum((k + 0.75) * h - delay, 0.0))
             row, fractions = [], []
             for i, foot in enumerate(self.feet):
-                stays = (now[i] > 0.5) & (lift_offs[i] > middle)
+                stays = (now[i] > 0.5) & (lift_offs[i] > k * h)
                 place = where(stays, feet.positions[i], feet.footsteps[i])
                 carrying = feet.carrying[i]
                 for offset, share in zip(foot.offsets, carrying.shares, strict=True):
                     arm = reference.rotation @ (offset - carrying.end)
                     row.append(place + arm - center if foot.is_flat else place - center)
-                    fractions.append(0.5 * share * (early[i] + late[i]))
+                    fractions.append(share * stands[i])
             arms.append(row)
             active.append(fractions)
-        return np.array(arms), np.array(active)
+        return np.array(arms), np.array(active), np.stack(supported)
 
     def torques(
         self,

@@ -8,17 +8,18 @@ at their limit. The load s of the robot is the largest of them forward, and the 
 1.44 times that of the motors, backward, sideways and in turns, where robots fall when several of them are below their
 limit; between, with the fourth power f of the share of forward vx in the speed, it is f times the first plus 1 - f
 times the second. In paces, bounds, gallops and pronks, whose trunk moves in all directions in each cycle, f is zero, in
-a walk it is 0.7 times this power. The speed limit u has the rate
+a walk it is 0.7 times this power. In a trot the second is multiplied by 1.2. The speed limit u has the rate
 
     du/dt = a (1 - s) / 0.5,    between -(3 - 2 f) 0.05 g and a.
 
 The acceleration a is 0.05 g. Forward and backward it is up to 0.15 g at speeds up to 0.8 sqrt(g h), with a transition
 until 1.3 sqrt(g h), as long as no motor is at its limit: motors of a robot that is near its largest speed are at theirs
-before.
+before. In paces, bounds, gallops and pronks an increase is slower by the factor 0.4, since loads rise within a cycle.
 
-In paces, bounds, gallops and pronks the trunk inclines, rises and lags in each cycle at all speeds. The tolerances of
-the first three loads are therefore 1 + 4 U times as large, with the unevenness U of the gait (`GaitChoice.unevenness`):
-once in a trot, and about twice in these gaits. The weight f has the factor 1 - 4 U, at least zero.
+In these gaits the trunk inclines, rises and lags in each cycle at all speeds. The tolerances of the first three loads
+are therefore 1 + 4 U times as large, with the unevenness U of the gait (`GaitChoice.unevenness`): once in a trot, and
+about twice in these gaits. In a pronk, whose feet stand together, that of the inclination is 1 + 2 U times as large.
+The weight f has the factor 1 - 4 U, at least zero.
 
 Thus the robot accelerates less near its limit, stays at the speed at which its load is 1, and slows down above. In
 curves, friction bounds the speed in addition: the centripetal acceleration is at most 0.6 of the friction coefficient
@@ -44,6 +45,9 @@ _TILT = 0.3  # [rad], inclination of the trunk
 _SINK, _LIFT = 0.2, 0.15  # [h], distance of the center of mass below and above its height
 _LAG = 0.1  # [sqrt(g h)], commanded minus actual speed
 _UNEVEN = 4.0  # factor of the unevenness of a gait by which these tolerances increase
+_TOGETHER = 0.5  # weight of the changing number of standing feet in that of the inclination
+_ASIDE = 1.2  # factor of the load backward, sideways and in turns in even gaits
+_CAREFUL = 0.4  # of the growth of the limit in uneven gaits
 _SATURATED = 0.6  # share of the time in which a motor gives all torque that it has at its speed
 _ALL = 0.98  # of this torque, from which on it is all
 _RISE, _FALL, _MEAN = 0.3, 3.0, 3.0
@@ -55,7 +59,7 @@ _CENTRIPETAL = 0.6  # of friction coefficient times g: largest centripetal accel
 _WIDTH = 0.5  # difference of the load from 1 at which the limit changes at this rate
 _GROWTH_IF_SLOW = 0.15  # [g], the same of an increase at low speeds
 _SLOW, _FAST = 0.8, 1.3  # [sqrt(g h)], largest speed with this increase, and least one with the other
-_SPARE = 0.09  # share of time with a motor at its limit at which the limit increases at the lower rate
+_SPARE = 0.03  # share of time with a motor at its limit at which the limit increases at the lower rate
 _MARGIN = 0.1  # [sqrt(g h)], largest distance of the limit above the present speed
 _HELD = 0.9  # load from which on the limit counts as reached
 
@@ -118,10 +122,12 @@ class SpeedLimit(NamedTuple):
         positive = np.maximum(filtered, 0.0)
         forward = even * np.maximum(along, 0.0)
         largest = np.maximum(np.maximum(positive[0], positive[1]), np.maximum(positive[2], positive[3]))
-        load = forward * largest + (1.0 - forward) * np.sqrt(positive @ (_SUM * positive) + 1e-12)
+        aside = 1.0 + (_ASIDE - 1.0) * even
+        load = forward * largest + (1.0 - forward) * aside * np.sqrt(positive @ (_SUM * positive) + 1e-12)
         slow = np.minimum(np.maximum((_FAST - self.most / unit) / (_FAST - _SLOW), 0.0), 1.0)
         slow = slow * np.abs(along) * np.maximum(1.0 - filtered[3] * _SATURATED / _SPARE, 0.0)
-        growth = where(load < 1.0, _GROWTH + (_GROWTH_IF_SLOW - _GROWTH) * slow, _GROWTH)
+        careful = _CAREFUL + (1.0 - _CAREFUL) * even
+        growth = where(load < 1.0, careful * (_GROWTH + (_GROWTH_IF_SLOW - _GROWTH) * slow), _GROWTH)
         fall = 1.0 + (_DECREASE - 1.0) * (1.0 - forward)
         rate = growth * gravity * np.minimum(np.maximum((1.0 - load) / _WIDTH, -fall), 1.0)
         most = np.maximum(np.minimum(self.most + dt * rate, last + _MARGIN * unit), free)
@@ -148,9 +154,10 @@ def followed_command(
         dt: Time between two evaluations, [s].
     """
     gait = gaits.target(memory.chosen, memory.target)
-    speed, free, uneven = gaits.speed(wanted), gaits.free_speed(gait), _UNEVEN * gaits.unevenness(gait)
-    tolerance, even = 1.0 + uneven, np.maximum(1.0 - uneven, 0.0)
-    loads = _present_loads(memory, body, v, planner, gaits.radius) / np.stack([tolerance, tolerance, tolerance, 1.0])
+    speed, free = gaits.speed(wanted), gaits.free_speed(gait)
+    tolerance, tilt = (1.0 + _UNEVEN * gaits.unevenness(gait, together) for together in (1.0, _TOGETHER))
+    even = np.maximum(2.0 - tolerance, 0.0)
+    loads = _present_loads(memory, body, v, planner, gaits.radius) / np.stack([tilt, tolerance, tolerance, 1.0])
     share = wanted[0] / np.maximum(speed, 1e-9)
     last, along = gaits.speed(memory.command), share * np.abs(share) ** 3
     limit = SpeedLimit.of(memory.speed).after(

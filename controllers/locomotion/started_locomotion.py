@@ -49,7 +49,7 @@ _CONTACT_TIME = 0.02  # [s], time without contact force after which a foot that 
 _CLIMB, _CLIMB_MOST = 0.1, 0.6  # [h], rise after contact with an obstacle, and height from which on there is none
 _STANDING_TURN = 0.1  # share of the largest yaw acceleration before the first lift-off on soles that do not turn
 _LEAP = 0.35  # [g], largest acceleration forward in the push of a jump
-_SHORTEST_SWING = 0.5  # [sqrt(h / g)], swing down to which the period becomes shorter for balance
+_SHORTEST_SWING = 0.7  # [sqrt(h / g)], swing down to which the period becomes shorter for balance
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,11 +331,14 @@ class StartedLocomotion:
             hits = touches & (stands < 0.5) & is_obstacle(force)
             touched.append(where(hits, 0.0, where(touches, 1.0, 0.0)))
             climbs.append(where(hits & (lift < _CLIMB_MOST * self.height), _CLIMB * self.height, climb))
-        parameters = self.gaits.at_speed(self.gaits.target(memory.chosen, memory.target), command)
+        target = self.gaits.target(memory.chosen, memory.target)
+        actual = join(body.heading @ body.velocity[:2], body.angular_velocity[2:])
+        followed = self.gaits.followed(command, actual, target)
+        parameters = self.gaits.at_speed(target, followed)
         cadence = np.maximum(
             self.steps.relative_cadence(before, parameters[0], memory.deviation),
             self.steps.stance_cadence(
-                before, parameters[0], feet, body.position, body.heading, command[:3], _BEHIND * self.height
+                before, parameters[0], feet, body.position, body.heading, followed[:3], _BEHIND * self.height
             ),
         )
         most = parameters[0] * (1.0 - parameters[1]) / (_SHORTEST_SWING * self.planner.time_unit)

@@ -32,8 +32,8 @@ class Plan(NamedTuple):
             [N m, N], world axes.
         costates: Change of the contact forces from their nominal values per unit of their effect, (N, 6), [N/m, N],
             world axes, see `costates`: the initial guess for the next call.
-        acceleration: Of the center of mass in the first step, (3,), [m/s^2], world axes.
-        angular_acceleration: In the first step, (3,), [rad/s^2], world axes: I^-1 times the moment.
+        acceleration: Of the center of mass while a point has contact in the first step, (3,), [m/s^2], world axes.
+        angular_acceleration: At the same time, (3,), [rad/s^2], world axes: I^-1 times the moment.
         residual: Largest difference between the effect of the forces and the assumed wrenches, [m/s^2], as acceleration
             of the center of mass and of a point at the radius of gyration.
         iterations: Number of iterations.
@@ -82,7 +82,8 @@ def predictive_control(
         [where(a > 0.0, inverse, 0.0) * x.f for a, x in zip(active, row, strict=True)]
         for active, row in zip(problem.active, contacts, strict=True)
     ]
-    first = inverse * wrench_of(scaled, 0, contacts[0])
+    share = problem.supports[0]
+    first = inverse / where(share > 0.0, share, 1.0) * wrench_of(scaled, 0, contacts[0])
     return Plan(
         np.array(forces),
         inverse * w,

@@ -106,6 +106,8 @@ class Problem:
         most: Largest normal force of a contact point, [N]; it may be infinite.
         weights: Of the errors and forces.
         time_step: Duration of a step, [s].
+        supported: Fraction of the step during which any point has contact, 0 to 1, (N,), dimensionless; None for the
+            sum of the fractions of the points, at most 1.
 
     Raises:
         ShapeError: The arrays do not fit together.
@@ -129,6 +131,7 @@ class Problem:
     most: Any
     weights: Weights
     time_step: Any
+    supported: Array | None = None
 
     def __post_init__(self) -> None:
         if len(np.shape(self.active)) != 2:
@@ -142,6 +145,8 @@ class Problem:
             **dict.fromkeys(("arms", "normals"), (N, n, 3)),
             "inertia": (3, 3),
         }
+        if self.supported is not None:
+            shapes["supported"] = (N,)
         for name, shape in shapes.items():
             if np.shape(getattr(self, name)) != shape:
                 raise ShapeError(
@@ -150,16 +155,23 @@ class Problem:
                 )
 
     @property
+    def supports(self) -> list[Any]:
+        """Fraction of each step during which any point has contact, (N,), dimensionless."""
+        if self.supported is not None:
+            return list(self.supported)
+        return [np.minimum(sum_of(row), 1.0) for row in self.active]
+
+    @property
     def nominal_forces(self) -> Array:
         """Forces without cost, (N, n, 3), [N], world axes.
 
         The contact points share the weight, divided by the fraction of the horizon in which any of them has contact.
         """
-        shares = [sum_of(row) for row in self.active]
-        supported = sum_of([np.minimum(share, 1.0) for share in shares]) / len(shares)
-        carried = self.mass / np.maximum(supported, 1.0 / _LARGEST_SHARE)
+        supports = self.supports
+        carried = self.mass / np.maximum(sum_of(supports) / len(supports), 1.0 / _LARGEST_SHARE)
         forces = []
-        for row, share in zip(self.active, shares, strict=True):
-            each = carried / np.maximum(share, 1.0)
+        for row, supported in zip(self.active, supports, strict=True):
+            share = sum_of(row)
+            each = carried * supported / where(share > 0.0, share, 1.0)
             forces.append([[-(where(a > 0.0, each, 0.0) * g) for g in self.gravity] for a in row])
         return np.array(forces)

@@ -16,7 +16,7 @@ import numpy as np
 
 from controllers.locomotion.gait.schedule import ContactSchedule, GaitState
 from legged.compiler.ir import where
-from legged.spatial import Array, sum_of
+from legged.spatial import Array, join, sum_of
 
 AUTOMATIC = "automatic"
 """Name of the choice of a gait by the commanded speed."""
@@ -26,9 +26,12 @@ _LEAVES = 0.8  # of the speed at which a gait begins: it ends below
 _TRAVEL, _TRAVEL_ON_TWO = 0.95, 0.7
 """Distance that the body moves in a stance, from which on period and duty factor become smaller, [h]; with soles, which
 stay flat while the leg behind the body is stretched, it is less."""
-_LATERAL, _TURNING = 1.7, 1.9
+_LATERAL, _TURNING = 2.0, 2.2
 """Factors of a way to the side and in a turn in this distance, with more than two feet: the body moves further away
-from the line between two feet that stand, and this line turns."""
+from the line between two feet that stand, and this line turns. Feet of the trailing side land outside of their places
+to keep away from those of the other side, so that long ways stretch their legs."""
+_FASTER = 1.5  # largest ratio of actual and commanded speed that the period follows
+_SLOWEST = 0.2  # [sqrt(g h)], least speed to which the actual one is compared
 _PATIENCE = 1.5  # [sqrt(h / g)], longest time for which the gait waits for a foot at an obstacle or over low ground
 _LOWEST, _HIGHEST = 0.01, 1.0  # [h], least and largest rise of the center of mass in a jump
 _DEPTH = 0.45  # [h], distance by which it moves down before at most
@@ -109,6 +112,26 @@ class GaitChoice:
         factor = np.minimum(slower, np.maximum(duty[0] / self.least_duty, 1.0))
         return np.concatenate([np.stack([target[0] * factor / excess]), duty / factor, target[1 + n :]])
 
+    def followed(self, command: Array, actual: Array, target: Array) -> Array:
+        """Return the command of a robot with more than two feet that is faster than it at its actual speed, (7,).
+
+        Stances that suit a slower command are too long for such a robot: its feet stay behind, so that it leans forward
+        and becomes still faster. The velocity of the command is multiplied by one factor. In gaits whose speed changes
+        in a cycle, the speed beyond the command counts from the unevenness times sqrt(g h) on.
+
+        Args:
+            command: As in `Command`, (7,), mixed units. actual: Velocity and yaw rate, (3,), [m/s], [rad/s], heading.
+            target: Parameters of the gait, (1 + 2 n,), mixed units.
+        """
+        if len(self.sides) == 2:
+            return command
+        unit, units = float(np.sqrt(self.gravity * self.height)), np.array([1.0, 1.0, self.radius])
+        wanted = units * command[:3]
+        speed = np.sqrt(wanted @ wanted + 1e-12)
+        beyond = (wanted @ (units * actual)) / speed - self.unevenness(target) * unit
+        factor = np.minimum(np.maximum(beyond / np.maximum(speed, _SLOWEST * unit), 1.0), _FASTER)
+        return join(factor * command[:3], command[3:])
+
     def patience(self, parameters: Array, command: Array) -> Any:
         """Return the longest time for which the gait waits for a foot, [s].
 
@@ -123,7 +146,7 @@ class GaitChoice:
         left = np.maximum(ahead, 0.0) / np.maximum(speed, 1e-3 * np.sqrt(self.gravity * self.height))
         return np.minimum(left, _PATIENCE * np.sqrt(self.height / self.gravity))
 
-    def unevenness(self, target: Array) -> Any:
+    def unevenness(self, target: Array, together: float = 1.0) -> Any:
         """Return how unevenly a gait loads the feet in the course of a cycle, dimensionless, zero in a trot.
 
         It is the sum of the squares of the first Fourier coefficients of the number of feet that stand, and of its
@@ -132,15 +155,15 @@ class GaitChoice:
         0.07 in a walk.
 
         Args:
-            target: Parameters of the gait, (1 + 2 n,), mixed units.
+            target: Parameters of the gait, (1 + 2 n,), mixed units. together: Weight of the number of feet.
         """
         n = len(self.sides)
         duty, middle = target[1 : 1 + n], 2.0 * np.pi * (target[1 + n :] + 0.5 * target[1 : 1 + n])
         size = np.sin(np.pi * duty) / (np.pi * n * duty)
         total: Any = 0.0
-        for weights in (np.ones(n), *self.sides.T):
+        for factor, weights in ((together, np.ones(n)), *((1.0, side) for side in self.sides.T)):
             cosine, sine = weights @ (size * np.cos(middle)), weights @ (size * np.sin(middle))
-            total = total + cosine * cosine + sine * sine
+            total = total + factor * (cosine * cosine + sine * sine)
         return total
 
     def free_speed(self, target: Array) -> Any:

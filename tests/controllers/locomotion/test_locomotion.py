@@ -120,10 +120,10 @@ def test_points_of_standing_feet_fall_back_behind_the_moving_body_in_the_plan():
     carrying = [foot.carrying(0.0, np.eye(3), np.array([0.0, 0.0, 1.0])) for foot in law.planner.feet]
     feet: Any = SimpleNamespace(positions=places, footsteps=places, carrying=carrying)
     body: Any = reference
-    arms, active = law.planner._contact_points(body, reference, GaitState.standing(law.gaits.schedules[0][1]), feet, h)
-    assert (active == 1.0).all()
-    middles = (np.arange(len(arms)) + 0.5) * h
-    expected = places - reference.position - (middles[:, None] * velocity)[:, None]
+    state = GaitState.standing(law.gaits.schedules[0][1])
+    arms, *shares = law.planner._contact_points(body, reference, state, feet, h)
+    assert all((share == 1.0).all() for share in shares)
+    expected = places - reference.position - ((np.arange(len(arms)) + 0.5)[:, None] * h * velocity)[:, None]
     np.testing.assert_allclose(arms, expected, atol=1e-12)
 
 

@@ -42,7 +42,7 @@ def test_a_foot_that_is_late_moves_down_while_the_knee_behind_stops_at_its_limit
 
 
 def test_the_plan_counts_on_the_feet_that_stand_while_the_gait_waits_for_a_foot():
-    """At the scheduled touchdown the plan otherwise has no force on the feet that carry the robot, which then falls."""
+    """At the scheduled touchdown the plan otherwise counts on the feet in the air alone, and the robot falls."""
     robot, law = robots.spatial_quadruped(), Locomotion("trot")
     q, v = law.initial_state(robot)
     started, memory = law.start(robot, None, q, v)
@@ -66,10 +66,36 @@ def test_the_plan_counts_on_the_feet_that_stand_while_the_gait_waits_for_a_foot(
         feet = FeetMotion(places, state.stance, state.stance, swings, places, places, up, progress, carrying)
         plan = planner.plan(body, reference, state, feet, 0.5, started.memory(memory).costates)
         forces.append(plan.forces[:2, :, 2] / (robot.mass * planner.gravity))
-    assert forces[0][0, standing] == pytest.approx(0.0, abs=1e-6)
+    assert forces[0][0, ~standing].sum() == pytest.approx(1.0, abs=0.2)  # [m g], as in any trot at rest
     assert forces[1][0, ~standing] == pytest.approx(0.0, abs=1e-6)
-    assert forces[1][0, standing].sum() == pytest.approx(1.0, abs=0.2)  # [m g], as in any trot at rest
-    assert forces[1][1, standing] == pytest.approx(0.0, abs=1e-6)  # the schedule continues after a step
+    assert forces[1][0, standing].sum() == pytest.approx(1.0, abs=0.2)
+    assert forces[1][1, ~standing].sum() == pytest.approx(1.0, abs=0.2)  # the schedule continues after a step
+
+
+def test_a_foot_acts_at_its_place_until_it_lifts_off_within_a_step():
+    """At its next place the force had another moment about the body, and fell to a fifth in the last half step."""
+    robot, law = robots.spatial_quadruped(), Locomotion("trot")
+    q, v = law.initial_state(robot)
+    started, _ = law.start(robot, None, q, v)
+    planner, schedule, h = started.planner, started.gaits.schedules[0][1], 0.05
+    body = BodyState(legged.center_of_mass(robot, q), np.zeros(3), np.eye(3), np.zeros(3), np.zeros(3))
+    reference = BodyReference(body.position, np.zeros(3), np.eye(3), 0.0, np.array([1.0, 0.0]), STILL)
+    places, up = [np.array([0.1 * k, 0.0, 0.0]) for k in range(4)], np.array([0.0, 0.0, 1.0])
+    footsteps = [place + np.array([0.0, 1.0, 0.0]) for place in places]
+    swings = [Swing(place, np.zeros(3), np.zeros(3)) for place in places]
+    phase = (schedule.touchdowns[0] + schedule.parameters[1] - 0.2 * h / schedule.period) % 1.0
+    state = GaitState.standing(schedule)._replace(phase=phase, walking=1.0, planted=np.zeros(4))
+    carrying = [foot.carrying(0.0, np.eye(3), up) for foot in planner.feet]
+    feet = FeetMotion(
+        places, state.stance, state.stance, swings, places, footsteps, [up] * 4, state.swing_progress, carrying
+    )
+    arms, active, supported = planner._contact_points(body, reference, state, feet, h)
+    assert active[0, 0] == pytest.approx(0.2)
+    assert active[1, 0] == 0.0
+    assert active[0, 1] == pytest.approx(0.8)  # the other feet land at that time
+    assert supported[0] == pytest.approx(1.0)
+    assert (arms[0, 0] + body.position)[:2] == pytest.approx(places[0][:2])
+    assert (arms[-1, 0] + body.position)[:2] == pytest.approx(footsteps[0][:2])
 
 
 STILL = Sway(1.0, np.zeros((0, 2)), np.zeros((0, 2)))

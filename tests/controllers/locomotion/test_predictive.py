@@ -138,6 +138,22 @@ def test_accelerations_are_those_of_the_forces():
     assert np.allclose(plan.wrenches[0], [*moment, *force], atol=ROUNDING * problem.mass * GRAVITY)
 
 
+def test_the_acceleration_is_that_of_the_time_with_contact_and_so_are_the_nominal_forces():
+    """All feet lift off in the middle of the first step: until then all of their forces act."""
+    active = np.ones((5, 4))
+    active[0] = 0.5
+    problem = dataclasses.replace(resting(5), active=active, supported=active[:, 0])
+    plan = solve(problem)
+    force, moment = plan.forces[0].sum(axis=0), np.cross(problem.arms[0], plan.forces[0]).sum(axis=0)
+    assert np.allclose(problem.mass * (plan.acceleration - problem.gravity), force, rtol=1e-9)
+    assert np.allclose(problem.inertia @ plan.angular_acceleration, moment, atol=ROUNDING)
+    assert np.allclose(problem.nominal_forces.sum(axis=1)[:, 2], problem.mass * GRAVITY / 0.9)
+    assert np.allclose(plan.wrenches[0, 5], 0.5 * force[2], rtol=1e-6)
+    two = np.array([[0.4, 0.4, 0.6, 0.6]] * 5)  # two feet land when the others lift off
+    nominal = dataclasses.replace(problem, active=two, supported=np.ones(5)).nominal_forces
+    assert np.allclose((two[..., None] * nominal).sum(axis=1)[:, 2], problem.mass * GRAVITY)
+
+
 def test_a_flight_is_bridged_by_larger_forces_before_and_after():
     active = np.ones((10, 4))
     active[4:7] = 0.0

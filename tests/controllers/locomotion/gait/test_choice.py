@@ -81,6 +81,8 @@ def test_gaits_in_which_sides_rows_or_all_feet_stand_in_turn_are_uneven_and_a_tr
         for shift in (0.0, 0.3):
             assert unevenness(0.6, *(x + shift for x in touchdowns)) == pytest.approx(one, rel=1e-12)
     assert 1.0 + unevenness(0.5, 0.0, 0.5, 0.5, 0.0) == 1.0
+    parameters = [ContactSchedule(0.5, 0.6, x).parameters for x in ((0.0, 0.5, 0.0, 0.5), (0.0, 0.0, 0.0, 0.0))]
+    assert [choice().unevenness(x, together=0.5) for x in parameters] == pytest.approx([one, 0.5 * one], rel=1e-12)
     assert unevenness(1.0, 0.0, 0.5, 0.0, 0.5) == pytest.approx(0.0, abs=1e-12)
     assert unevenness(0.7, *WALK.touchdowns) == pytest.approx(0.5 * (np.sin(0.7 * np.pi) / (0.7 * np.pi)) ** 2)
 
@@ -100,10 +102,31 @@ def test_the_body_moves_by_a_bounded_distance_in_a_stance_and_fast_gaits_have_lo
     assert slow == pytest.approx(TROT.parameters)
     for speed in (1.5, 2.0, 3.0):
         ways = (speed,), (0.0, speed), (0.0, 0.0, speed / gaits.radius)
-        for way, share in zip(ways, (1.0, 1.7, 1.9), strict=True):
+        for way, share in zip(ways, (1.0, 2.0, 2.2), strict=True):
             period, duty, *_ = gaits.at_speed(TROT.parameters, command(*way))
             assert share * speed * period * duty == pytest.approx(0.95 * HEIGHT)
             assert 0.33 - 1e-12 < duty < 0.5
+
+
+def test_the_period_follows_the_actual_speed_of_a_robot_that_is_faster_than_its_command():
+    """A1 at 2.1 sqrt(g h) ran 0.2 faster than its command, took longer steps as the command fell, and fell itself."""
+    gaits, unit = choice(), np.sqrt(GRAVITY * HEIGHT)
+    slow, fast, turn = 1.0 * unit, 1.2 * unit, 1.0 * unit / gaits.radius
+
+    def followed(wanted, actual, schedule=TROT):
+        return gaits.followed(command(*wanted), np.array(actual), schedule.parameters)
+
+    assert followed((slow,), (fast, 0.3, 0.0)) == pytest.approx(command(fast))
+    assert followed((slow,), (0.8 * slow, 0.0, 0.0)) == pytest.approx(command(slow))  # a robot that lags
+    assert followed((slow,), (-fast, 0.0, 0.0)) == pytest.approx(command(slow))
+    assert followed((0.0, 0.0, turn), (0.0, 0.0, 1.2 * turn)) == pytest.approx(command(rate=1.2 * turn))
+    assert followed((slow,), (3.0 * slow, 0.0, 0.0)) == pytest.approx(command(1.5 * slow))
+    assert followed((), (slow, 0.0, 0.0)) == pytest.approx(command())
+    pronk = ContactSchedule(0.5, 0.6, (0.0, 0.0, 0.0, 0.0))
+    assert followed((slow,), (fast, 0.0, 0.0), pronk) == pytest.approx(command(slow))  # faster in part of a cycle
+    even = ContactSchedule(0.5, 0.5, (0.0, 0.5)).parameters
+    on_two = GaitChoice(((0.0, TROT),), False, 0.5, 0.1, SIDES[:2], HEIGHT, GRAVITY)
+    assert on_two.followed(command(slow), np.array([fast, 0.0, 0.0]), even) == pytest.approx(command(slow))
 
 
 def test_on_two_feet_the_duty_factor_falls_before_the_period_and_stances_are_shorter():
