@@ -32,7 +32,7 @@ def test_a_foot_that_is_late_moves_down_while_the_knee_behind_stops_at_its_limit
     places = [model.point(foot.link, foot.sole).position for foot in planner.feet]
     zero, up, still = np.zeros(3), np.array([0.0, 0.0, 1.0]), Sway(0.0, np.zeros((0, 2)), np.zeros((0, 2)))
     swings, carrying = [Swing(zero, zero, zero)] * 2, [foot.carrying(0.0, np.eye(3), up) for foot in planner.feet]
-    feet = FeetMotion(places, [0.0, 1.0], [1.0, 1.0], swings, places, places, [up] * 2, [0.5] * 2, carrying)
+    feet = FeetMotion(places, [0.0, 1.0], [1.0, 1.0], swings, places, places, [np.eye(3)] * 2, [0.5] * 2, carrying)
     body = legged.center_of_mass(robot, q)
     reference = BodyReference(body, np.array([speed, 0.0, 0.0]), np.eye(3), 0.0, np.array([1.0, 0.0]), still)
     plan = Plan(np.zeros((len(parts.costates), 8, 3)), parts.costates, parts.costates, zero, zero, 0.0, 0)
@@ -61,9 +61,9 @@ def test_the_plan_counts_on_the_feet_that_stand_while_the_gait_waits_for_a_foot(
         )
         assert np.array_equal(np.array(state.stance) > 0.5, standing)
         swings = [Swing(place, np.zeros(3), np.zeros(3)) for place in places]
-        up = [np.array([0.0, 0.0, 1.0])] * 4
-        carrying, progress = [foot.carrying(0.0, np.eye(3), up[0]) for foot in planner.feet], state.swing_progress
-        feet = FeetMotion(places, state.stance, state.stance, swings, places, places, up, progress, carrying)
+        axes = [np.eye(3)] * 4
+        carrying, progress = [foot.carrying(0.0, np.eye(3), axes[0][2]) for foot in planner.feet], state.swing_progress
+        feet = FeetMotion(places, state.stance, state.stance, swings, places, places, axes, progress, carrying)
         plan = planner.plan(body, reference, state, feet, 0.5, started.memory(memory).costates)
         forces.append(plan.forces[:2, :, 2] / (robot.mass * planner.gravity))
     assert forces[0][0, standing] == pytest.approx(0.0, abs=1e-6)
