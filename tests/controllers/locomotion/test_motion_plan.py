@@ -5,7 +5,7 @@ import pytest
 
 import legged
 import robots
-from controllers import Locomotion
+from controllers import Command, Locomotion
 from controllers.locomotion.forces.predictive import Plan
 from controllers.locomotion.gait.footsteps import Sway
 from controllers.locomotion.gait.schedule import GaitState
@@ -98,3 +98,16 @@ def test_a_robot_within_the_distance_that_the_plan_corrects_has_no_way_back():
     expected = np.array([0.03, 0.02]) + 0.002 * np.array([0.5 * c - 0.1 * s, 0.5 * s + 0.1 * c])
     assert path == pytest.approx([*expected, 0.5004])
     assert aside == pytest.approx(0.0, abs=1e-15)
+
+
+def test_soles_stand_as_far_to_both_sides_of_the_heading_in_a_turn():
+    """Soles that land along the heading turn the hips to one side alone, up to the ends of their ranges."""
+    robot, rate = robots.spatial_biped(), 1.0  # [rad/s], 0.34 sqrt(g / h)
+    law = Locomotion("walk", Command(yaw_rate=rate))
+    run = legged.simulate(
+        robot, law, ground=legged.Rigid(friction=0.6), until=5.0, integrator=legged.TimeStepping(2e-3)
+    )
+    late = run.times > 2.0
+    hips = [joint.q.start for joint in robot.joints if "hip_z" in joint.name]
+    ends = [run.q[late, k].min() + run.q[late, k].max() for k in hips]
+    assert np.abs(ends).max() < 0.45  # [rad], of 1.1 rad from end to end; 0.87 with soles that land along the heading
