@@ -22,12 +22,14 @@ from legged.rotations import quaternion_exp
 STEPS = 10.0 ** np.arange(-2, -10, -1)
 """Steps of central differences, [m], [rad], and the units of velocities, torques and parameters."""
 EXACT: dict[str, Any] = {"tolerance": 1e-13, "sweeps": 100}
+"""Options of `Rigid` with which impulses are exact to rounding, so that differences show the error of derivatives."""
 G, HALF, WALKING_SAMPLES = 9.81, 0.05, 24
+"""Gravitational acceleration, [m/s^2], half of the side of the cube, [m], and number of samples of the walk."""
 Array = np.ndarray
 
 
 class Row(NamedTuple):
-    """Errors of a scene: largest difference of an entry beside max(1, entry), for each step of differences."""
+    """Errors of a scene: largest error of an entry of the Jacobian over max(1, entry), for each of `STEPS`."""
 
     name: str
     errors: Array
@@ -47,11 +49,13 @@ def ball(gravity: float = G, **options: Any) -> legged.Robot:
 
 
 def differences(run: DifferentiableRollout, jacobian: Array, ends: int = 1) -> Array:
-    """Return the largest differences of a Jacobian of the state after some steps from central ones, (steps,).
+    """Return the largest error of a Jacobian beside central differences, for each of `STEPS`, (8,); see `Row`.
 
     Args:
-        run: A motion. jacobian: By deviations of its first state, commands of the first step, and parameters.
-        ends: Number of steps after which the state is compared.
+        run: A motion.
+        jacobian: Derivative of the state after `ends` time steps by [deviation of the first state; commands of the
+            first step; parameters].
+        ends: Number of time steps.
     """
     sim, size = run.simulation, run.simulation.nx + run.simulation.nu + run.simulation.np
     motion = sim.nx - 3 * len(sim.loop.scene.candidates) - sim.loop.memory  # a robot's [dq; dv]
@@ -63,19 +67,19 @@ def differences(run: DifferentiableRollout, jacobian: Array, ends: int = 1) -> A
         for k in range(ends):
             change = x[:, sim.nx : sim.nx + sim.nu] if k == 0 else 0.0
             state = sim.step(run.clocks[k], values, run.commands[k] + change, state).state
-        away = sim.deviation(run.states[ends], state)
-        central = (away[:size] - away[size:]).T[:motion] / (2 * d)
+        deviations = sim.deviation(run.states[ends], state)
+        central = (deviations[:size] - deviations[size:]).T[:motion] / (2 * d)
         errors.append(np.abs(central - jacobian[:motion]) / np.maximum(1.0, np.abs(jacobian[:motion])))
     return np.array([x.max() for x in errors])
 
 
 def of_step(run: DifferentiableRollout) -> Array:
-    """Return the differences of the first step of a motion; see `differences`."""
+    """Return the errors of the Jacobian of the first step of a motion; see `differences`."""
     return differences(run, np.hstack([x[0] for x in run.jacobians()]))
 
 
 def of_motion(run: DifferentiableRollout) -> Array:
-    """Return the differences of a whole motion by its first state, its first command and the parameters."""
+    """Return the errors of the Jacobian of the last state of a motion; see `differences`."""
     sim, T = run.simulation, len(run.commands)
     first = np.zeros((T, sim.nu, sim.nu))
     first[0] = np.eye(sim.nu)
@@ -119,7 +123,7 @@ def _scenes() -> Iterable[Row]:
 
 
 def walking() -> tuple[DifferentiableSimulation, list[DifferentiableRollout]]:
-    """Return Go2 under torques, and its steps at samples of a trot of `Locomotion`, with the torques of the trot."""
+    """Return (simulation of Go2 under torques, its motions of one step at samples of a trot of `Locomotion`)."""
     from benchmarks.environments.scene import go2
 
     robot = go2()
@@ -156,7 +160,7 @@ def _gradient(run: DifferentiableRollout, body: int, entries: list[int]) -> Arra
 
 
 def _limits(h: float, impact_times: bool) -> dict[str, tuple[Array, Array]]:
-    """Return name -> (derivatives by position and velocity with steps of h, those of continuous time)."""
+    """Return name -> (derivatives of time steps of h by position and velocity, those of continuous time)."""
     gradients, step = {}, legged.TimeStepping(h)
     e, z, v, T = 0.8, 0.3, 0.5, 0.5
     fall = DifferentiableSimulation(ball(), ground=legged.Rigid(restitution=e, **EXACT), integrator=step)
@@ -219,24 +223,22 @@ def _time(call: Callable[[], Any], count: int) -> float:
 
 
 def cost() -> str:
-    """Return the table of processor times of derivatives beside those of the step, medians of ratios in turns."""
-    ground = legged.Rigid(friction=0.5)
-    subjects = {"cube, 8 contacts": DifferentiableSimulation(cube(), ground=ground)}
-    go2, steps = walking()
-    subjects["Go2, 4 contacts, 12 joints with stops"] = go2
+    """Return the table of processor times of a step and of its derivatives: least times, and medians of ratios."""
+    sliding = DifferentiableSimulation(cube(), ground=legged.Rigid(friction=0.5))
     flat = np.array([1.0, 0, 0, 0, 0, 0, HALF - 1e-4])
     runs = {
-        "cube, 8 contacts": subjects["cube, 8 contacts"].rollout(until=1e-3, q=flat, v=[0, 0, 0, 0.5, 0, 0]),
-        "Go2, 4 contacts, 12 joints with stops": steps[0],
+        "cube, 8 contacts": sliding.rollout(until=1e-3, q=flat, v=[0, 0, 0, 0.5, 0, 0]),
+        "Go2, 4 contacts, 12 joints with stops": walking()[1][0],
     }
     lines = ["| robot | freedoms | step [us] | product [us] | product / step | Jacobian [us] | Jacobian / step |"]
     lines.append("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for name, sim in subjects.items():
-        times = np.array([_times(runs[name]) for _ in range(15)])
-        one, two, three = np.min(times, axis=0) * 1e6
+    for name, run in runs.items():
+        times = np.array([_times(run) for _ in range(15)])
+        step, product, jacobian = np.min(times, axis=0) * 1e6
         ratios = np.median(times[:, 1:] / times[:, :1], axis=0)
         lines.append(
-            f"| {name} | {sim.robot.nv} | {one:.0f} | {two:.0f} | {ratios[0]:.1f} | {three:.0f} | {ratios[1]:.0f} |"
+            f"| {name} | {run.simulation.robot.nv} | {step:.0f} | {product:.0f} | {ratios[0]:.1f} | {jacobian:.0f} | "
+            f"{ratios[1]:.0f} |"
         )
     return "\n".join(lines)
 

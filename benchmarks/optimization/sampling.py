@@ -7,7 +7,6 @@ iterative linear-quadratic regulator, from the same start and with the same cost
 
 from __future__ import annotations
 
-import sys
 import time
 from importlib.metadata import files
 from typing import Any
@@ -51,14 +50,14 @@ class Jump:
 
     def __init__(self) -> None:
         self.robot = robots.planar_hopper()
-        self.hold = np.array([0.0, -self.robot.mass * 9.81])
+        self.hold = np.array([0.0, -self.robot.mass * 9.81])  # [N m], [N], carries the weight at rest
         self.q, self.v = np.array([0.0, 0.0, 0.6, 0.0, 0.0]), np.zeros(5)
         self.stage = [oc.Cost(oc.terms.control, 1e-4, reference=self.hold), oc.Cost(oc.terms.velocity, 1e-2)]
-        self.high = np.array([10.0, 0.0, 200.0]), np.array([0.0, 0.0, 0.75])
+        self.weights, self.top = np.array([10.0, 0.0, 200.0]), np.array([0.0, 0.0, 0.75])  # of the final position
         self.bounds: dict[str, Any] = {"lower": np.array([-50.0, -300.0]), "upper": np.array([50.0, 300.0])}
         self.ground, self.integrator = legged.Rigid(friction=0.8), legged.TimeStepping(TASK_STEP)
         simulation = DifferentiableSimulation(self.robot, ground=self.ground, integrator=self.integrator)
-        final = [oc.Cost(oc.terms.center_of_mass, self.high[0], position=self.high[1])]
+        final = [oc.Cost(oc.terms.center_of_mass, self.weights, position=self.top)]
         spread: dict[str, Any] = {"spread": [1.0, 10.0], "samples": 8}
         self.regulator = oc.IterativeLQR(simulation, self.stage, final, **self.bounds, **spread)
 
@@ -77,16 +76,15 @@ class Jump:
     def by_sampling(self, method: str, count: int, iterations: int) -> tuple[float, float]:
         """Return the cost of the plan and the processor time, [s]."""
 
-        def reached(robot: Any, at: oc.Point, position: Any) -> Any:
-            # the running cost of the sampler at the last step alone is the final cost
+        def final_position_error(robot: Any, at: oc.Point, position: Any) -> Any:
+            # a sampler has running costs only: that of the last step is the final cost
             is_last = legged.where(at.t > (TASK_STEPS - 0.5) * TASK_STEP, 1.0, 0.0)
             return is_last * (legged.center_of_mass(robot, at.q) - position)
 
         simulation = legged.Simulation(
             self.robot, ground=self.ground, integrator=self.integrator, num=count, fall=False, q=self.q
         )
-        weights, place = self.high
-        terms = [*self.stage, oc.Cost(reached, weights / TASK_STEP, position=place)]
+        terms = [*self.stage, oc.Cost(final_position_error, self.weights / TASK_STEP, position=self.top)]
         plan = oc.Sampling(
             simulation,
             terms,
@@ -121,4 +119,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

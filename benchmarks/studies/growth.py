@@ -1,4 +1,7 @@
-"""Growth of run times with the links of a robot, the states of a batch and the threads: measurements and figures."""
+"""Growth of run times with the links of a robot, the states of a batch and the threads: `python -m benchmarks growth`.
+
+`measure_growth` adds the times to the record of the command, and `FIGURES` draws them for its page.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 

@@ -48,6 +48,9 @@ class SensorNoise(SampledWrapper):
         seed: Seed of the random numbers, a whole number.
         frequency: New errors per second, [1/s].
 
+    Raises:
+        DefinitionError: A standard deviation is negative, or the seed is no whole number.
+
     Source:
         Multiplicative congruential generator of Park and Miller, "Random number generators: good ones are hard to
         find", Communications of the ACM 31(10), 1988, with the multiplier 48271; normal numbers by Box and Muller 1958.
@@ -79,7 +82,7 @@ class SensorNoise(SampledWrapper):
 
         Arguments as in `GaitLaw.torque`.
         """
-        due, n = is_sample_time(t, self.frequency), self._size // 2
+        due, n = is_sample_time(t, self.frequency), self._size // 2  # n random states, then n standard deviations
         if isinstance(due, Expression) or due:  # in a trace, whether the errors are due is known in a run only
             states = _next_random(memory[:n])
             drawn = np.concatenate([states, _normal(states)])
@@ -96,26 +99,21 @@ class SensorNoise(SampledWrapper):
 
     def _fitted(self, robot: Robot) -> tuple[Self, Array]:
         names = ("position", "velocity", "position_bias", "velocity_bias")
-        fitted = replace(self, **{k: _per_velocity(k, getattr(self, k), robot, k.endswith("bias")) for k in names})
+        fitted = replace(self, **{name: _per_velocity(name, getattr(self, name), robot) for name in names})
         words = np.random.SeedSequence(int(self.seed)).generate_state(2 * robot.nv, np.uint32)
         states = 1.0 + words % (int(_MODULUS) - 1)
         return fitted, np.concatenate([states, np.zeros(2 * robot.nv)])
 
 
-def _per_velocity(name: str, value: Gain, robot: Robot, signed: bool) -> Array:
+def _per_velocity(name: str, value: Gain, robot: Robot) -> Array:
     """Return a value for each entry of v, (nv,), from one number or (nj,) for the joints, or (nv,).
 
     Args:
-        name: Name of the value in error messages.
-        value: The value, any unit.
-        robot: The robot.
-        signed: Whether it may be negative.
+        name: Name of the value in error messages. value: The value, any unit. robot: The robot.
     """
     array = arguments.rounded_array(name, value)
     if array.shape not in ((), (robot.nj,), (robot.nv,)):
         raise ShapeError(f"{name} must be one number, ({robot.nj},) or ({robot.nv},), got shape {array.shape}")
-    if not signed and (array < 0.0).any():
-        raise DefinitionError(f"{name} must not be negative, got {array.min()}: it is a standard deviation")
     if array.shape == (robot.nv,):
         return array
     return np.concatenate([np.zeros(robot.base.nv), np.broadcast_to(array, (robot.nj,))])
@@ -150,7 +148,11 @@ class ActuatorLimits(Wrapper):
         law: Any controller.
         torque_limit: Largest torque, one number or one per joint coordinate, [N m] or [N].
         speed: Speed without load, one number or one per joint coordinate, [rad/s] or [m/s]; None for no such limit.
-        corner_speed: Speed up to which the whole torque is available, below `speed`, [rad/s] or [m/s].
+        corner_speed: Speed up to which the whole torque is available, below `speed`, [rad/s] or [m/s]; without effect
+            if `speed` is None.
+
+    Raises:
+        DefinitionError: A limit is negative; in `start`: `corner_speed` is not below `speed`.
     """
 
     torque_limit: Gain
@@ -196,6 +198,9 @@ class ActuatorLag(Wrapper):
     Attributes:
         law: Any controller.
         time_constant: T, one number or one per joint coordinate, [s].
+
+    Raises:
+        DefinitionError: T is negative; in `start`: it is zero.
     """
 
     time_constant: Gain

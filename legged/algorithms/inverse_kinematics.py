@@ -8,9 +8,9 @@
 The nonlinear least-squares problem is solved by the Levenberg-Marquardt method on the configuration manifold
 (`legged.algorithms.levenberg_marquardt`), compiled once for a robot and a set of targets. Its damping adapts to the
 decrease of the error, so that steps stay bounded near singular configurations and converge quadratically elsewhere.
-Stationary configurations with a larger error than the tolerance, such as straight legs, are left by second-order steps.
+Second-order steps leave stationary configurations whose error exceeds the tolerance, such as those of straight legs.
 
-A robot with closed loops, `legged.loops.ClosedRobot`, takes the place of a robot: its loops are closed in the solution.
+A `legged.loops.ClosedRobot` can take the place of the robot: the loops are closed in the solution.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CENTER_OF_MASS = "center_of_mass"
 
 
 class TargetKind(NamedTuple):
-    """Numbers of equations of a target and of the numbers that describe it, and what it has."""
+    """A kind of target: its number of equations, and how many numbers describe it."""
 
     equations: int
     numbers: int
@@ -48,7 +48,7 @@ class TargetKind(NamedTuple):
 
 
 KINDS = {"position": TargetKind(3, 3, False), "orientation": TargetKind(3, 9, True, False), "pose": TargetKind(6, 12)}
-"""What each kind of target consists of."""
+"""Kinds of targets by name."""
 
 
 class RobotWithLoops(Protocol):
@@ -111,7 +111,7 @@ class InverseKinematics:
     """A solver for one robot and one set of targets.
 
     Attributes:
-        robot: The robot, of closed loops their spanning tree.
+        robot: The robot; of one with closed loops, the spanning tree.
         targets: Kind of each target by name of the frame, link or contact point, or "center_of_mass".
     """
 
@@ -173,10 +173,8 @@ class InverseKinematics:
                 slopes.append(slope)
             return np.concatenate(rows), np.concatenate(slopes)
 
-        size, factors = (
-            sum(KINDS[kind].numbers for kind in self.targets.values()),
-            _weights_of(self.targets, weights or {}),
-        )
+        size = sum(KINDS[kind].numbers for kind in self.targets.values())
+        factors = _weights_of(self.targets, weights or {})
         if closed is not None:
             factors = np.concatenate([factors, np.ones(len(closed.closing_errors(q)[0]))])
         self._method = LevenbergMarquardt(self.robot, errors, size, factors, self._free, self._limits)
@@ -199,15 +197,17 @@ class InverseKinematics:
                 frame's axes to the world's; a pose (orientation, position) of both.
             tolerance: Largest error of a solution, [m] and [rad].
             iterations: Largest number of steps of each attempt.
-            attempts: Number of starts. Where the first fails or has to leave a stationary configuration, the others
-                lead step by step from `start` towards random joint positions within the limits, and the solution
-                nearest to `start` is returned.
-            seed: Of the random starts.
+            attempts: Number of starts, `start` first. Where it fails or has to leave a stationary configuration, the
+                others follow, ever farther from `start` towards random joint positions within the limits, and the
+                solution nearest to `start` is returned.
+            seed: Seed of the random positions.
             partial: Return the best configuration found, with `converged` False, instead of raising ReachError.
 
         Raises:
             ReachError: If no attempt meets the tolerance; `residual` holds the smallest error.
             ShapeError, NotFiniteError: For a start or targets that are no numbers of the right shape.
+            ArgumentError, UnknownNameError: For a target without a value, or a value without a target.
+            DefinitionError: For an orientation that is no rotation.
         """
         (q,) = read(self.robot, start=start)
         wanted = np.concatenate([part for _, part in self._wanted(values, batch=False)], axis=1)
@@ -235,8 +235,8 @@ class InverseKinematics:
     ) -> IKSolutions:
         """Return configurations for a batch of starts, of targets or of both, by one call of machine code.
 
-            found = solver.solve_batch(q, {"leg1_foot": points})  # (nq,) or (B, nq), (B, 3)
-            found.q[found.converged]
+            solutions = solver.solve_batch(q, {"leg1_foot": points})  # (nq,) or (B, nq), (B, 3)
+            solutions.q[solutions.converged]
 
         The result of a member does not depend on the others. A member that does not converge raises no error.
 
@@ -250,6 +250,7 @@ class InverseKinematics:
         Raises:
             ShapeError, NotFiniteError: For starts or targets that are no numbers of the right shape, or whose numbers
                 of members differ.
+            ArgumentError, UnknownNameError, DefinitionError: As in `solve`.
         """
         rows = np.atleast_2d(arguments.rounded_array("start", start))
         q = np.array([read(self.robot, start=row)[0] for row in rows])
@@ -286,7 +287,7 @@ class InverseKinematics:
         return IKSolutions(best.q, residual, best.iterations, residual <= tolerance, self._by_name(best.e))
 
     def _restarted(self, q: Array, count: int, rng: np.random.Generator) -> Array:
-        """Return starts for some members, (count, B, nq): steps towards random positions of the free joints.
+        """Return starts for some members, (count, B, nq): the i-th ones i / count of the way to random joint positions.
 
         Args:
             q: Initial configurations, (B, nq). count: Number of starts of each. rng: The same starts for each member.
@@ -301,7 +302,7 @@ class InverseKinematics:
         return starts
 
     def _random(self, rng: np.random.Generator) -> Array:
-        """Return a configuration with joints at random, within their limits."""
+        """Return a random configuration within the joint limits."""
         q = random_configuration(self.robot, rng)
         for limit in self._limits:
             if np.isfinite(limit.lower) and np.isfinite(limit.upper):
@@ -309,7 +310,7 @@ class InverseKinematics:
         return q
 
     def _wanted(self, values: Mapping[str, Any], batch: bool) -> Iterator[tuple[str, Array]]:
-        """Yield the parts of the targets: a description, and the values, (1, n), or (B, n) in a batch."""
+        """Yield the orientation and position of each target: its name in words, and its numbers, (1, n) or (B, n)."""
         for name in self.targets:
             if name not in values:
                 raise ArgumentError(f"values lacks the target {name!r}; give one for each of {', '.join(self.targets)}")
@@ -317,12 +318,12 @@ class InverseKinematics:
             if name not in self.targets:
                 raise UnknownNameError("target", name, self.targets)
         for name, kind in self.targets.items():
-            value = values[name]
-            if KINDS[kind] == KINDS["pose"] and (not isinstance(value, Sequence) or len(value) != 2):
+            value, is_pose = values[name], KINDS[kind].has_orientation and KINDS[kind].has_position
+            if is_pose and (not isinstance(value, Sequence) or len(value) != 2):
                 raise ArgumentError(
                     f"the target {name!r} must be (orientation, position), got {arguments.shown(value)}"
                 )
-            orientation, position = value if KINDS[kind] == KINDS["pose"] else (value, value)
+            orientation, position = value if is_pose else (value, value)
             if KINDS[kind].has_orientation:
                 what = f"the orientation of {name!r}"
                 R = _rows(what, orientation, (3, 3), batch)

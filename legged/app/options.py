@@ -1,4 +1,4 @@
-"""Types of the arguments and options of the command line, with checks before a command starts and shell completion."""
+"""The command line: types of arguments and options, with checks and shell completion, and the output of commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from legged.output import as_terminal, printable
 
 
 def stop(reason: str) -> NoReturn:
-    """End a command after its results are written: exit status 130 after Ctrl-C, 1 after a fall or a divergence."""
+    """End a command whose run ended early, after its results are written.
+
+    Args:
+        reason: Why the run ended; `Run.ended`.
+
+    Raises:
+        typer.Exit: After Ctrl-C, with exit status 130.
+        SimulationError: After a fall or a divergence, for which the command line ends with exit status 1.
+    """
     if not reason.startswith("interrupted"):
         raise SimulationError(reason)
     print(as_terminal(f"{reason}; the results up to there are shown above"), file=sys.stderr)
@@ -24,7 +32,7 @@ def stop(reason: str) -> NoReturn:
 
 
 def show(*parts: str) -> None:
-    """Print texts with empty lines between and below them."""
+    """Print texts with an empty line after each."""
     print(as_terminal("\n\n".join(parts)), end="\n\n")
 
 
@@ -73,7 +81,7 @@ def output_folder(path: Path | None) -> Path | None:
 
 
 def output_file(path: Path | None) -> Path | None:
-    """Return the file of an option after creating its folder, or raise a usage error if it cannot be written."""
+    """Return the file of an option after creating its folder, or raise a usage error if that folder is not writable."""
     if path is not None:
         output_folder(path.parent)
     return path

@@ -224,7 +224,7 @@ def _reorder(q: Array, own: FreeJointLayout, other: FreeJointLayout) -> Array:
 
 @dataclass(frozen=True)
 class PlanarChainChart(Chart):
-    """q = [phi, x, z] here; two slides and a hinge about y there: affine."""
+    """A planar base: q = [phi, x, z]; in the other program two slides and a hinge about y, q' affine in q."""
 
     chain: RootChain
 
@@ -252,7 +252,7 @@ class PlanarChainChart(Chart):
 
 @dataclass(frozen=True)
 class FloatingChainChart(Chart):
-    """q = [quaternion; position] and the body twist here; three slides, and a ball or three hinges there."""
+    """A floating base: q = [quaternion; position]; in the other program three slides, and a ball or three hinges."""
 
     chain: RootChain
 
@@ -261,16 +261,16 @@ class FloatingChainChart(Chart):
         object.__setattr__(self, "other_unit", None if self.chain.sequence else slice(3, 7))
 
     def to_configuration(self, q: Array) -> Array:
-        return _each(self._to_one, q)
+        return _each((6 if self.chain.sequence else 7,), self._to_one, q)
 
     def from_configuration(self, q: Array) -> Array:
-        return _each(self._from_one, q)
+        return _each((7,), self._from_one, q)
 
     def matrix(self, q: Array) -> Array:
-        return _each(self._matrix_of_one, q)
+        return _each((6, 6), self._matrix_of_one, q)
 
     def bias(self, q: Array, v: Array) -> Array:
-        return _each(self._bias_of_one, q, v)
+        return _each((6,), self._bias_of_one, q, v)
 
     def _to_one(self, q: Array) -> Array:
         chain = self.chain
@@ -320,11 +320,7 @@ def chart_of(chain: RootChain) -> Chart:
     return PlanarChainChart(chain) if chain.kind == "planar" else FloatingChainChart(chain)
 
 
-def _each(function: Callable[..., Array], *arrays: Array) -> Array:
-    """Return a function of vectors of each state, applied to arrays with leading axes."""
-    lead = arrays[0].shape[:-1]
+def _each(shape: tuple[int, ...], function: Callable[..., Array], *arrays: Array) -> Array:
+    """Return a function of the vectors of one state, with results of a shape, for each state of a batch."""
     rows = zip(*(array.reshape(-1, array.shape[-1]) for array in arrays), strict=True)
-    results = np.array([function(*row) for row in rows])
-    if not lead:
-        return results[0]
-    return results.reshape(*lead, *results.shape[1:]) if results.size else np.zeros((*lead, 6))
+    return np.array([function(*row) for row in rows]).reshape(*arrays[0].shape[:-1], *shape)

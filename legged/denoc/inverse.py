@@ -41,7 +41,8 @@ class ModuleInverse:
     Attributes:
         robot: The robot.
         U_inverse: U^-1 by blocks, (k, j) -> (DoF of M_k, DoF of M_j), for k on the path from j to the base.
-        D_inverse: (I^^k)^-1 of each module, (DoF of M_k, DoF of M_k): its response with the modules inward of it held.
+        D_inverse: (I^^k)^-1 of each module, (DoF of M_k, DoF of M_k): accelerations of M_k per generalized force of M_k
+            with the modules inward of it held.
     """
 
     robot: Robot
@@ -58,6 +59,9 @@ class ModuleInverse:
 
         Args:
             i, j, k: Module numbers.
+
+        Raises:
+            ArgumentError: The robot has no module of such a number.
         """
         i, j, k = (
             whole(name, x, least=0, most=len(self.robot.modules) - 1) for name, x in zip("ijk", (i, j, k), strict=True)
@@ -113,7 +117,7 @@ def module_inverse(robot: Robot, q: Array) -> ModuleInverse:
 
 
 def _inverse(robot: Robot, q: Array, parts: Sequence[ArticulatedModule]) -> ModuleInverse:
-    """Return the inverse, in which motions without inertia do not move."""
+    """Return the inverse; accelerations along motions without inertia are zero in it."""
     N = [module_joint_rate_propagation(robot, q, m.index) for m in robot.modules]
     blocks: dict[tuple[int, int], Array] = {}
     for i, module in enumerate(robot.modules):
@@ -138,7 +142,7 @@ class ModuleCondition:
         own: Condition number of I^^, rows and columns scaled.
         share: Part of the trace of the scaled inverse of the GIM that this module causes, from 0 to 1.
         locked: Condition number of the scaled GIM with the joints of the module locked.
-        factor: By which the module worsens the condition number: whole / locked, at least 1.
+        factor: Factor by which the module worsens the condition number: that of the GIM over `locked`, at least 1.
     """
 
     module: int
@@ -186,7 +190,7 @@ class ConditionReport:
 def condition_report(robot: Robot, q: Array) -> ConditionReport:
     """Return which modules make the GIM badly conditioned, and by how much.
 
-    The GIM is scaled to ones on its diagonal, which removes units, masses and sizes: S I S. What remains is coupling.
+    The GIM is scaled to ones on its diagonal, S I S, which removes units, masses and sizes and leaves the coupling.
     The trace of its inverse is a sum over the modules,
 
         tr((S I S)^-1) = sum over k of tr((I^^k)^-1 (U^-1)^(k,.) S^-2 ((U^-1)^(k,.))^T)
@@ -262,7 +266,7 @@ def _condition(matrix: Array) -> float:
 
 
 def _ratio(a: float, b: float) -> float:
-    return max(a / b, 1.0)  # rounding of the condition numbers
+    return max(a / b, 1.0)  # below 1 by rounding only: locking never worsens the condition number
 
 
 def _last_link(robot: Robot, module: int) -> int:

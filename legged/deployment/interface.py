@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from legged.arguments import number, real_array, whole
-from legged.errors import ShapeError
+from legged.errors import ArgumentError, ShapeError
 from legged.estimation.readings import Reading
 from legged.spatial import Array
 
@@ -139,6 +139,24 @@ class RobotInterface(Protocol):
     def close(self) -> None:
         """Close the connection and free its resources, such as sockets."""
         ...
+
+
+def steps_per_measurement(rate: float, step: float) -> int:
+    """Return the number of time steps from one measurement of a simulated robot to the next.
+
+    Args:
+        rate: Measurements per second, [1/s]. step: Time step, [s].
+
+    Raises:
+        ArgumentError: The rate or the step is not positive, or the period is not a whole number of time steps.
+    """
+    steps = 1.0 / (number("rate", rate, "1/s", above=0.0) * number("step", step, "s", above=0.0))
+    if round(steps) < 1 or abs(steps - round(steps)) > 1e-6:  # rounding of the rate, such as 333.3333333
+        raise ArgumentError(
+            f"rate and step must give a whole number of time steps for each measurement, got {steps:.6g} of them with "
+            f"a rate of {rate:g} 1/s and a step of {step:g} s"
+        )
+    return round(steps)
 
 
 def measurement_of(values: Any, nj: int, feet: int) -> Measurement:

@@ -13,7 +13,7 @@ import numpy as np
 from legged import conversions
 from legged.checked import checked
 from legged.contact.rigid import Rigid
-from legged.deployment.interface import JointCommand, Measurement
+from legged.deployment.interface import JointCommand, Measurement, steps_per_measurement
 from legged.errors import MissingError
 from legged.estimation.instruments import Instruments
 from legged.estimation.readings import Reading
@@ -49,6 +49,9 @@ class SimulatedRobot:
         q: Initial configuration, (nq,), mixed units. v: Initial velocity, (nv,), mixed units; zero by default.
         instruments: Sensors; by default `Instruments()`. ground: The ground; by default a rigid plane.
         rate: Measurements per second, [1/s]. step: Time step, [s].
+
+    Raises:
+        ArgumentError: The time between measurements is not a whole number of time steps.
     """
 
     def __init__(
@@ -62,13 +65,12 @@ class SimulatedRobot:
         rate: float = 500.0,
         step: float = 2e-3,
     ):
-        self.robot = robot
+        self.robot, self._every = robot, steps_per_measurement(rate, step)
         self.simulation = Simulation(
             robot, ground=ground or Rigid(), q=q, v=v, integrator=TimeStepping(step), fall=False
         )
         self._sensors = _Sensors(robot, instruments or Instruments(), 1.0 / rate, self.simulation.q, self.simulation.v)
-        self._every, self._command, self._torques = max(1, round(1.0 / (rate * step))), None, np.zeros(robot.nj)
-        self._steps, self._last_period = 0, -1
+        self._command, self._torques, self._steps, self._last_period = None, np.zeros(robot.nj), 0, -1
         names = list(self.simulation.contact_names)
         self._feet = [names.index(point.name) for point in self._sensors.feet]
 
@@ -110,11 +112,13 @@ class MujocoPlant:
 
     Args:
         robot: The robot. q: Initial configuration, (nq,), mixed units.
-        instruments: Sensors; by default `Instruments()`. rate: Measurements per second, [1/s]. step: Time step, [s].
+        instruments: Sensors; by default `Instruments()`.
+        rate: Measurements per second, [1/s], the same as that of `serve`. step: Time step, [s].
         disturb: Function (data, time) that may change the `mujoco.MjData` before each step, such as to push the robot.
 
     Raises:
         MissingError: MuJoCo is not installed.
+        ArgumentError: The time between measurements is not a whole number of time steps.
     """
 
     def __init__(
@@ -127,6 +131,7 @@ class MujocoPlant:
         step: float = 1e-3,
         disturb: Callable[[Any, float], None] | None = None,
     ):
+        steps_per_measurement(rate, step)
         try:
             self._mujoco: Any = import_module("mujoco")
         except ImportError as error:

@@ -11,7 +11,13 @@ import numpy as np
 
 from legged.arguments import number, shown, whole
 from legged.checked import checked
-from legged.deployment.interface import JointCommand, Measurement, measurement_of, measurement_values
+from legged.deployment.interface import (
+    JointCommand,
+    Measurement,
+    measurement_of,
+    measurement_values,
+    steps_per_measurement,
+)
 from legged.deployment.packets import Network, Receiver, Sender, channel
 from legged.errors import ArgumentError
 
@@ -146,13 +152,16 @@ def serve(
         damping: Gain of the joint velocities in this state, [N m s/rad] or [N s/m].
         speed: Seconds of the robot's clock per second. until: Time of this clock at which the server ends, [s].
         started: Called with the port when the server is ready.
+
+    Raises:
+        ArgumentError: The time between measurements is not a whole number of time steps.
     """
+    every = steps_per_measurement(rate, plant.step)
     opened = channel(port)
     sender = Sender(opened, MEASURED, network or Network())
     receiver = Receiver(opened, COMMANDED, 5 * plant.nj)
     started(opened.getsockname()[1])
     command, last_command_time, k = None, -np.inf, 0
-    every = max(1, round(1.0 / (rate * plant.step)))
     begin = monotonic() * speed
     try:
         while k * plant.step < until:

@@ -72,6 +72,14 @@ def test_a_term_by_hand():
         drop_terms(looked_up, (x,), np.ones(1), 0.01)
 
 
+def test_terms_stay_whose_error_is_larger_than_its_first_order():
+    """The slope of sin is 0 at x + y = pi / 2, so that to first order neither term contributes."""
+    graph = record(lambda x, y: np.stack([np.sin(x + y)]), {"x": (), "y": ()})
+    quarter = np.full(3, np.pi / 4)
+    reduced = drop_terms(graph, (quarter, quarter), np.ones(1), 0.01)
+    assert not reduced.dropped and not reduced.errors.any()
+
+
 def test_motions_that_do_not_fit_are_refused():
     robot = robots.chain(2)
     q, v, vdot = swing(robot)

@@ -134,6 +134,27 @@ def test_a_fall_keeps_its_run_and_says_why():
     assert "the trunk leaned over" in rows["simulated time"]
 
 
+def test_the_table_of_a_run_has_the_figures_of_a_sliding_block():
+    """Without friction it keeps its velocity, while a motor slows down a slider with a contact point in the air."""
+    points = {f"{x} {y}": (0.2 * x, 0.1 * y, -0.05) for x in (-1, 1) for y in (-1, 1)}
+    builder = legged.RobotBuilder("block", legged.Link("block", legged.box_inertia(2.0, (0.4, 0.2, 0.1)), points))
+    slider = legged.Link("slider", legged.point_mass(0.001), {"top": (0.0, 0.0, 0.0)})
+    motor = legged.Prismatic("slide", "x", physics=legged.JointPhysics(effort=0.01, speed=4.0))
+    robot = builder.add(motor, slider, to="block").build()
+    q, v = robot.state(base_position=(0.0, 0.0, 0.05)).q, [0.0, 0.0, 0.0, 0.25, 0.0, 0.0, 1.0]
+    options = {"q": q, "v": v, "until": 0.1, "ground": legged.Rigid(friction=0.0)}
+    run = legged.simulate(robot, lambda t, q, v, wrenches: np.stack([-0.002 + 0.0 * t]), **options)
+    expected = {
+        "distance, sideways": "0.025 m, 0.000 m",
+        "mean speed, start included": "0.250 m/s",
+        "height of the base": "0.0500 to 0.0500 m",
+        "largest torque of a motor": "20 % of its limit (slide)",
+        "largest speed of a motor": "25 % of its limit (slide)",
+        "sliding of loaded feet, mean": "2.5e+02 mm/s",
+    }
+    assert dict(run.table().rows).items() >= expected.items()
+
+
 def test_the_table_of_a_run_has_the_work_of_pushes():
     robot = robots.planar_hopper()
     push = legged.Push("trunk", (3.0, 0.0, 0.0), at=0.005)

@@ -29,8 +29,6 @@ ROUNDING = 1e-9  # the compiled sums are ordered otherwise; forward dynamics los
 def test_compiled_matrices_are_those_of_floats(base, name):
     case = random_case(1, links=3, bases=(base,), physics=True)
     robot, function = case.robot, getattr(denoc, name)
-    if name == "udu" and robot.coupled_joints:
-        pytest.skip("coupled joints have no factors module by module")
     values = {"q": case.q, "v": case.v, "a": np.linspace(-1.0, 1.0, robot.nv), "j": np.linspace(-1.0, 1.0, robot.nj)}
     arguments = [values[letter] for letter in FUNCTIONS[name]]
     ours, wanted = legged.compile(function, robot)(*arguments), function(robot, *arguments)

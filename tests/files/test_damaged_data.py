@@ -24,7 +24,7 @@ def files(tmp_path_factory):
     run = legged.simulate(robot, until=0.03)
     runs = legged.rollout(robot, until=0.02, vary={"robot.gravity": np.zeros((2, 3))})
     ball = trimesh.creation.icosphere(1, 0.1)
-    lines = {
+    sound = {
         "run": (run.save(folder / "run"), legged.Run.load),
         "rollouts": (runs.save(folder / "runs"), Rollouts.load),
         "table": (run.to_csv(folder / "table"), lambda path: legged.Run.from_csv(robot, path)),
@@ -41,8 +41,8 @@ def files(tmp_path_factory):
                 archive.writestr("mesh.obj", ball.export(file_type="obj"))
         else:
             ball.export(path)
-        lines[kind] = path, lambda path: opened_mesh(str(path))
-    return lines
+        sound[kind] = path, lambda path: opened_mesh(str(path))
+    return sound
 
 
 def damaged(content, rng):

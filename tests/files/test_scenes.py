@@ -82,6 +82,21 @@ def test_robots_in_scenes_move_as_in_mujoco(name, tmp_path):
             assert data.joint("rolls").qpos == pytest.approx([1, 0, 0.1, 1, 0, 0, 0])  # it rests where it is drawn
 
 
+@pytest.mark.parametrize("name", ["slides and a ball joint", "slides and hinges", "planar"])
+@pytest.mark.parametrize("lead", [(0,), (2, 0), (2, 3)])
+def test_results_have_the_leading_axes_of_a_batch_even_of_an_empty_one(lead, name, tmp_path):
+    path, model = written(SCENES[name][0], tmp_path / "scene.xml")
+    robot = legged.load(path)
+    to, v = conversions.mujoco(robot, model), np.ones((*lead, robot.nv))
+    q = np.broadcast_to(robot.neutral(), (*lead, robot.nq))
+    theirs = to.to_configuration(q)
+    assert theirs.shape == (*lead, model.nq) and to.from_configuration(theirs).shape == q.shape
+    for there in (to.to_velocity(q, v), to.to_acceleration(q, v, v), to.to_force(q, v)):
+        assert there.shape == (*lead, model.nv)
+    for back in (to.from_velocity(theirs, v), to.from_acceleration(theirs, v, v), to.from_force(theirs, v)):
+        assert back.shape == v.shape
+
+
 @pytest.mark.parametrize(
     "name", [name for name in SCENES if name.startswith(("robot", "ball, robot", "planar", "hopper"))]
 )

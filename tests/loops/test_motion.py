@@ -152,8 +152,8 @@ def test_five_bar_leg_lands_and_carries_its_weight():
 def test_delta_only_translates():
     """Three freedoms; its platform keeps level, and no row is superfluous."""
     closed = robots.delta()
-    told = loops.mobility(closed, closed.robot.neutral())
-    assert (told.rows, told.rank, told.freedoms) == (15, 15, 3)
+    mobility = loops.mobility(closed, closed.robot.neutral())
+    assert (mobility.rows, mobility.rank, mobility.freedoms) == (15, 15, 3)
     q = closed.robot.state(joints={"a_shoulder": 0.3, "b_shoulder": -0.2, "c_shoulder": 0.1}).q
     q = loops.assemble(closed, q, hold=["a_shoulder", "b_shoulder", "c_shoulder"])
     R, o = legged.frame_pose(closed.robot, q, "platform")
@@ -262,12 +262,12 @@ def test_pinned_feet_have_the_forces_of_a_stiff_floor(phase):
         closed = loops.pin_contacts(robot, run.q[k], contacts)
         solution = loops.solve(closed, run.q[k], run.v[k], run.tau[k])
         forces = loops.loop_wrenches(closed, run.q[k], solution.multipliers)[:, 3:]
-        felt = run.contacts.forces[k, : len(contacts)]
+        contact_forces = run.contacts.forces[k, : len(contacts)]
         assert solution.rank == rank
-        own, others = (each.reshape(len(feet), 2, 3).sum(axis=1) for each in (forces, felt))
-        assert own == pytest.approx(others, abs=1e-3 * weight)
-        assert forces[:, 2] == pytest.approx(felt[:, 2], abs=1e-2 * weight)
-    assert run.contacts.forces[100:, len(contacts) :].max(initial=0.0) == 0.0
+        of_pins, of_floor = (each.reshape(len(feet), 2, 3).sum(axis=1) for each in (forces, contact_forces))
+        assert of_pins == pytest.approx(of_floor, abs=1e-3 * weight)
+        assert forces[:, 2] == pytest.approx(contact_forces[:, 2], abs=1e-2 * weight)
+    assert not run.contacts.forces[100:, len(contacts) :].any()
     stands = loops.pin_contacts(robot, q, contacts)
     bound = legged.simulate(stands, sways, until=3.0, q=q, integrator=legged.Stiff())  # the free ankle is stiff
     assert legged.simulation.loop_errors(stands, bound).max() < 1e-5

@@ -119,6 +119,11 @@ class PlanarBalance:
         motion: The balancing motion: the rate of each joint per unit of q2', by name.
         contact: Name of the contact point that it stands on; None for a pivot joint.
         zero: Joint positions at which q2 is zero, by name; zero where none is given, [rad] or [m].
+
+    Raises:
+        DefinitionError: The robot has another base, or no gravity.
+        UnknownNameError: The robot lacks a joint or the contact point.
+        ArgumentError: `motion` moves no joint, or `motion` or `zero` names the pivot.
     """
 
     robot: Robot
@@ -143,8 +148,8 @@ class PlanarBalance:
             raise ArgumentError("motion must name at least one joint with a rate other than zero")
         for name in (*self.motion, *self.zero):
             arguments.known_name("joint", name, joints)
-            if self.contact is None and joints[name] is robot.joints[0] and name in self.motion:
-                raise ArgumentError(f"joint {name!r} is the pivot, which has no motor; take another for the motion")
+            if self.contact is None and joints[name] is robot.joints[0]:
+                raise ArgumentError(f"joint {name!r} is the pivot, which has no motor; leave it out of motion and zero")
 
     @property
     def mass(self) -> float:
@@ -159,18 +164,19 @@ class PlanarBalance:
     @property
     def direction(self) -> Array:
         """The balancing motion as rates of the joints with motors per unit of q2', (n - 1,)."""
-        rates = np.zeros(self.robot.nv)
-        for joint in self.robot.joints:
-            rates[joint.v] = self.motion.get(joint.name, 0.0)
-        return rates[self.joint_columns]
+        return self._of_motors(self.motion)
 
     @property
     def joint_zero(self) -> Array:
         """Positions of the joints with motors at q2 = 0, (n - 1,)."""
-        positions = np.zeros(self.robot.nv)
+        return self._of_motors(self.zero)
+
+    def _of_motors(self, values: Mapping[str, float]) -> Array:
+        """Return values by joint name for the joints with motors, (n - 1,), zero where none is given."""
+        entries = np.zeros(self.robot.nv)
         for joint in self.robot.joints:
-            positions[joint.v] = self.zero.get(joint.name, 0.0)
-        return positions[self.joint_columns]
+            entries[joint.v] = values.get(joint.name, 0.0)
+        return entries[self.joint_columns]
 
     def joint_positions(self, q: Array) -> Array:
         """Return the positions of the joints with motors, (n - 1,), [rad] or [m].

@@ -32,9 +32,9 @@ code. A graph with more nodes than `OUTLINE_ALWAYS_NODES` is always outlined."""
 _SHARE, _SHARE_OF_LOOP = 0.5, 0.7
 """Largest share of the operations of a graph that its templates may have, and that for the body of a loop on one state.
 
-Few steps execute the longest loops, Newton's iterations for contacts and joints. Their templates have 0.53 of the
-operations for G1, 0.55 and 0.66 for Talos: LLVM takes half of the time for them; steps that stand take as long, and
-falls of Talos 1.03 to 1.08 of the time with 0.7 in place of 0.6."""
+The longest loops are Newton's iterations for contacts and joints, which few time steps execute. Their templates have
+0.53 of the operations for G1, 0.55 and 0.66 for Talos. Outlined, they compile in half of the time; time steps of
+standing robots take as long, and with 0.7 in place of 0.6 those of a falling Talos 1.03 to 1.08 times as long."""
 _ESTIMATE = 0.2
 """Excess of the estimated share over the largest one above which a graph is not outlined to learn the exact share. The
 estimates of 20 graphs were 0.04 less to 0.19 more than their shares."""
@@ -45,7 +45,7 @@ outlined. A kernel of fewer nodes for one state packs alike operations into vect
 
 
 class Stage(Enum):
-    """The stage of compilation, by which kernels for one state have a plan of registers, which takes long to make.
+    """The stage of compilation, which decides whether kernels for one state get a plan of registers; plans take long.
 
     `ONCE`: kernels of more than `PLANNED_NODES` operations have a plan. `FIRST`: these have the same operations in the
     same order without a plan. `SECOND`: each kernel has a plan; only those without one in the first stage are written.
@@ -241,9 +241,10 @@ def _outlined_writer(graph: Graph, width: int, name: str, share: float) -> Outli
 
 
 def _estimated_share(graph: Graph) -> float:
-    """Return about the share of the operations of a graph that its templates have, in a twentieth of their time.
+    """Return an estimate of the share of the operations of a graph that its templates have.
 
-    Those with one label are one instance of a template, which those of other labels with the same operations share.
+    It assumes that all operations with one label are an instance of a template, and that labels with the same sequence
+    of operations share the template. The estimate takes a twentieth of the time of finding the templates.
     """
     by_label: dict[Label, list[str]] = {}
     for label, nodes in groupby(graph.nodes, itemgetter(2)):

@@ -67,7 +67,7 @@ def create(
     kernel = np.array([*numbers, *map(id, objects), converter, arrays.ctypes.data, *[0] * 5], dtype=np.int64)
     new_function = ctypes.pythonapi.PyCFunction_NewEx
     new_function.restype, new_function.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    memory = kernel.ctypes.data, objects, rebuild, kernel, arrays, shapes
+    memory = kernel.ctypes.data, objects, rebuild, kernel, arrays, shapes  # the function keeps them alive
     return new_function(ctypes.addressof(_definition()), memory, None), kernel
 
 

@@ -1,8 +1,8 @@
 """Contact points where the faces of two convex shapes overlap, over any element and without branches.
 
-Of each shape the face that faces the other most is taken: that of a box or a hull, the disc or a line of the mantle of
-a cylinder, a line of a capsule. The contact points are corners of the overlap of both faces in the plane of contact,
-with their own gaps, and the deepest point.
+Each shape contributes the face whose normal is closest to the contact normal: a face of a box or a hull, an end disc or
+a line on the mantle of a cylinder, a line of a capsule. The contact points are corners of the overlap of both faces in
+the plane of contact, each with its own gap, and the point of deepest penetration.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ _TINY = 1e-12
 _EDGE = 1e-7  # distance relative to the face by which a corner may lie outside of the other face
 _SAME = 1e-3  # distance relative to the face below which two corners are one
 _STEEPEST = 0.1  # least cosine between the normals of a face and of the contact
+_PARALLEL = 1e-8  # squared sine of the angle between two edges below which they do not cross
 
 ContactPoint = tuple[Any, Array]
 """Gap, [m], and point half way between the surfaces, (3,), [m]."""
 
 
 class _Face(NamedTuple):
-    """Corners (k, 3), [m], and outward normal (3,) of a face."""
+    """Corners (k, 3), [m], two for a line, and outward normal (3,) of a face."""
 
     corners: list[Array]
     normal: Array
@@ -79,7 +80,7 @@ def contact_count(one: type[Any], other: type[Any]) -> int:
 
 
 def _face(solid: Solid, n: Array) -> _Face:
-    """Return the face of a shape that faces a direction, (3,), unit vector, shape axes."""
+    """Return the face of a shape whose normal is closest to a direction n, (3,), unit vector, shape axes."""
     a = solid.size
     if solid.kind is Box:
         front, _ = largest(np.abs(n))
@@ -148,7 +149,7 @@ def _crossings(upper: _Face, lower: _Face) -> list[Corner]:
         for q, q_end in _edges(lower):
             u, w, between = p_end - p, q_end - q, q - p
             area = _cross(u, w)
-            skewed = area * area > 1e-8 * (u[1] * u[1] + u[2] * u[2]) * (w[1] * w[1] + w[2] * w[2]) + _TINY**2
+            skewed = area * area > _PARALLEL * (u[1] * u[1] + u[2] * u[2]) * (w[1] * w[1] + w[2] * w[2]) + _TINY**2
             rate = 1.0 / where(skewed, area, 1.0)
             s, t = _cross(between, w) * rate, _cross(between, u) * rate
             exists = skewed & (np.minimum(s, t) >= 0.0) & (np.maximum(s, t) <= 1.0)

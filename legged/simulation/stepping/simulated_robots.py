@@ -64,9 +64,9 @@ class SimulatedRobots(Stepper):
         compiled: As in `Simulation`.
 
     Attributes:
-        clock: Time and phase of each robot. commands: What they are given.
+        clock: Time and phase of each robot. commands: Commands and external wrenches that they receive.
         ended: Whether each robot has fallen or diverged, (N,), bool, as of the last examination.
-        steps: Number of time steps up to the last examination. left: Those before the next one.
+        steps: Number of time steps up to the last examination. left: Number of time steps until the next one.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class SimulatedRobots(Stepper):
         self._forget(slice(None))
 
     def _forget(self, robots: Any) -> None:
-        """Judge the motion of some robots, given by indices or a slice, from the present states on."""
+        """Start the checks of divergence and energy of some robots, by indices or a slice, from the present states."""
         self._monitor.forget(robots)
         self.energy.forget(robots)
 
@@ -255,7 +255,7 @@ class SimulatedRobots(Stepper):
         new = batch.starts.of(self.compiled, range(len(states)), states[:, : robot.nq], states[:, robot.nq : n])
         memories = self.batch.first.loop.memory, batch.first.loop.memory
         limits = len(flatten(batch.first.limits)[0])
-        if limits:  # those of the first states
+        if limits:  # the limits of a fall stay those of the first states
             new.numbers[:, -limits:] = self.starts.numbers[:, -limits:]
         new.states[:, n + memories[1] :] = states[:, n + memories[0] :]
         return batch, new

@@ -19,28 +19,8 @@ Array = np.ndarray
 
 VALUES = np.array(
     [
-        *(
-            0.0,
-            0.1,
-            0.25,
-            0.3,
-            0.5,
-            0.7,
-            1.0,
-            1.5,
-            2.0,
-            2.5,
-            3.0,
-            3.5,
-            4.5,
-            7.0,
-            8.0,
-            10.0,
-            1e3,
-            1e5 + 0.5,
-            1e-3,
-            1e-10,
-        ),
+        *(0.0, 0.1, 0.25, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 2.5),
+        *(3.0, 3.5, 4.5, 7.0, 8.0, 10.0, 1e3, 1e5 + 0.5, 1e-3, 1e-10),
         *(2.0**23 - 0.5, 2.0**24, 2.0**52 - 0.5, 2.0**53, 1e15 + 0.3, 1e20, 1e-20, np.pi, np.pi / 2, np.e, np.inf),
     ]
 )
@@ -117,6 +97,7 @@ def on_entries(function: Any, count: int) -> Any:
 
 
 def plain(function: Any, columns: list[Array]) -> list[Array]:
+    """Return the coded results of a function, by NumPy."""
     with np.errstate(all="ignore"):
         results = function(*columns)
         columns_of_results = [
@@ -139,8 +120,9 @@ def check(name: str, got: Any, wanted: list[Array], columns: list[Array], way: s
     info = np.finfo(dtype)
     for k, (a, b) in enumerate(zip(got, wanted, strict=True)):
         a, b = np.asarray(a, float), np.asarray(b, float)
-        # four units in the last place; subnormal results lose digits in intermediate ones
-        error = 0.0 if name in EXACT or k % 2 else 8.0 * info.eps * np.abs(b) + 8.0 * float(info.tiny)
+        # four to eight units in the last place, of which NumPy's own functions may err by four; subnormal numbers among
+        # the intermediate results have fewer digits
+        error = 0.0 if name in EXACT or k % 2 else 4.0 * info.eps * np.abs(b) + float(info.tiny)
         wrong = ~(np.abs(a - b) <= error)
         if name in SIGNED_ZERO and k % 2 == 0:
             wrong |= (a == 0.0) & (b == 0.0) & (np.signbit(a) != np.signbit(b))

@@ -327,6 +327,7 @@ def test_wrong_arguments_are_named():
         (ArgumentError, "robot", lambda: PlanarBalance(None, {"joint1": 1.0})),
         (UnknownNameError, "jiont1", lambda: PlanarBalance(robot, {"jiont1": 1.0})),
         (ArgumentError, "is the pivot", lambda: PlanarBalance(robot, {"pivot": 1.0})),
+        (ArgumentError, "is the pivot", lambda: PlanarBalance(robot, {"joint1": 1.0}, zero={"pivot": 0.2})),
         (ArgumentError, "is the pivot", lambda: PlanarBalanceControl(model, others={"pivot": lambda t: (t, 1, 0)})),
         (ArgumentError, "at least one", lambda: PlanarBalance(robot, {"joint1": 0.0})),
         (DefinitionError, "has no gravity", lambda: PlanarBalance(weightless, {"joint1": 1.0})),

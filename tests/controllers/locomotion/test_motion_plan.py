@@ -1,4 +1,4 @@
-"""The tasks of whole-body control for body and feet."""
+"""Feet that touch down late, the forces planned while the gait waits for them, and the path of a robot that lags."""
 
 import numpy as np
 import pytest

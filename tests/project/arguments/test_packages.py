@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -38,6 +39,15 @@ def test_a_sample_of_bad_calls_of_the_packages_above_simulation_ends_in_words(mo
         (lambda: sweeps.random(4, {"x": (0.0, 1.0)}, seed=-1), "seed must be at least 0"),
         (lambda: deployment.JointCommand.damping(-1, 1.0), "nj must be at least 0"),
         (lambda: deployment.SimulatedRobot(QUADRUPED, QUADRUPED.neutral(), rate="fast"), "rate must be a number"),
+        (lambda: deployment.SimulatedRobot(QUADRUPED, QUADRUPED.neutral(), rate=-5.0), "rate must be positive"),
+        (
+            lambda: deployment.SimulatedRobot(QUADRUPED, QUADRUPED.neutral(), rate=300.0, step=2e-3),
+            "rate and step must give a whole number of time steps",
+        ),
+        (
+            lambda: deployment.serve(SimpleNamespace(nj=12, step=2e-3, measured=len, advance=len), 0, rate=300.0),
+            "rate and step must give a whole number of time steps",
+        ),
         (lambda: identification.Log(np.arange(3.0), "ab", np.zeros((3, 2))), "joints must be a sequence of texts"),
     ],
 )

@@ -95,7 +95,7 @@ Unilateral contact and dry friction in finite freedom dynamics
 Walking control based on step timing adaptation
 XenoCollide: complex collision made simple
 """.strip().splitlines()  # noqa: E501
-"""Each as it stands on its publication, in lower case; a new citation adds its title here, from the first page."""
+"""Each with the words of its publication, in sentence case; a new citation adds its title here, from the first page."""
 YEAR = re.compile(r"\b(19|20)\d\d\b")
 CITED = re.compile(r'(?<=[,;] )(?:"([A-Z][\w ,:\'-]{18,150}?\w)"|(?<!\*)\*([A-Z][^*"]{15,150}?)\*(?!\*))')
 """A title after an author or a year: in quotation marks or in italics."""
