@@ -191,7 +191,7 @@ class FeetMotion(NamedTuple):
         swings: Desired motion of each foot in the air, (n,).
         places: Last place of contact of each foot, (n, 3), [m], world axes.
         footsteps: Next landing place of each foot, (n, 3), [m], world axes.
-        normals: Unit normal of the ground at each foot, (n, 3), dimensionless, world axes.
+        axes: Contact axes of each foot, (n, 3, 3), columns forward, left and normal, world axes; see `tangent_axes`.
         progress: Fraction of the swing of each foot in the air that has passed, (n,).
         carrying: Points of each foot that carry the robot, (n,).
     """
@@ -202,7 +202,7 @@ class FeetMotion(NamedTuple):
     swings: Sequence[Swing]
     places: Sequence[Array]
     footsteps: Sequence[Array]
-    normals: Sequence[Array]
+    axes: Sequence[Array]
     progress: Sequence[Any]
     carrying: Sequence[CarryingPoints]
 
@@ -287,13 +287,15 @@ def turned(direction: Array, vector: Array) -> Array:
     return np.stack([c * vector[0] - s * vector[1], s * vector[0] + c * vector[1]])
 
 
-def tangent_axes(normal: Array, forward: Array) -> Array:
+def tangent_axes(normal: Array, forward: Array, turn: Any = 0.0) -> Array:
     """Return contact axes, (3, 3), columns forward, left and normal, world axes.
 
     Args:
         normal: Unit normal of the ground, (3,), dimensionless, world axes.
         forward: A direction that is not the normal's, (3,), dimensionless, world axes.
+        turn: Angle about the normal from this direction to the first axis, [rad].
     """
     along = forward - (forward @ normal) * normal
     along = along / np.sqrt(along @ along)
+    along = np.cos(turn) * along + np.sin(turn) * cross(normal, along)
     return np.array([along, cross(normal, along), normal]).T

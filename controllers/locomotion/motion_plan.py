@@ -16,7 +16,7 @@ from controllers.locomotion.gait.inclined_ground import InclinedWalk
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.gait.support import stance_shares
 from controllers.locomotion.gait.swing import Swing, path_weights
-from controllers.locomotion.motion import BodyReference, BodyState, FeetMotion, Foot, tangent_axes
+from controllers.locomotion.motion import BodyReference, BodyState, FeetMotion, Foot
 from controllers.locomotion.torques.tasks import (
     Task,
     Tracking,
@@ -182,7 +182,7 @@ class MotionPlanner:
         h = np.minimum(_STEP * self.time_unit, _SHARE * state.period)
         ends = [reference.after((k + 1.0) * h) for k in range(HORIZON)]
         arms, active, supported = self._contact_points(body, reference, state, feet, h)
-        points = [normal for foot, normal in zip(self.feet, feet.normals, strict=True) for _ in foot.points]
+        points = [axes[:, 2] for foot, axes in zip(self.feet, feet.axes, strict=True) for _ in foot.points]
         turn, zero = reference.yaw_rate, 0.0 * reference.yaw_rate
         turns = [(np.stack([zero, zero, (k + 1.0) * h * turn]), np.stack([zero, zero, turn])) for k in range(HORIZON)]
         velocity = _VELOCITY_ON_SOLES if self.balances_on_soles else _VELOCITY
@@ -304,11 +304,12 @@ class MotionPlanner:
         q = np.concatenate([base, self.posture])
         count, n = len(self.feet), sum(len(foot.points) for foot in self.feet)
         model = WholeBodyModel(self.robot, q, np.zeros(self.robot.nv))
-        zero, one, up = np.zeros(3), [1.0] * count, [np.array([0.0, 0.0, 1.0])] * count
+        zero, one, level = np.zeros(3), [1.0] * count, np.eye(3)
         plan = Plan(np.zeros((HORIZON, n, 3)), np.zeros((HORIZON, 6)), np.zeros((HORIZON, 6)), zero, zero, 0.0, 0.0)
         feet = FeetMotion(
-            *([zero] * count, one, one, [Swing(zero, zero, zero)] * count, [zero] * count, [zero] * count, up, one),
-            [foot.carrying(0.0, np.eye(3), up[0]) for foot in self.feet],
+            *([zero] * count, one, one, [Swing(zero, zero, zero)] * count, [zero] * count, [zero] * count),
+            *([level] * count, one),
+            [foot.carrying(0.0, level, level[2]) for foot in self.feet],
         )
         still = Sway(0.0, np.zeros((0, 2)), np.zeros((0, 2)))
         reference = BodyReference(zero, zero, np.eye(3), 0.0, np.array([1.0, 0.0]), still)
@@ -351,10 +352,9 @@ class MotionPlanner:
         gains, flat = (_FOOT**2 * w * w, 2 * _FOOT * w), _CLOSE_FOOT if self.follows_closely else _FLAT_FOOT
         free = flat if self.balances_on_soles else 1.0
         rows = zip(
-            self.feet, feet.carrying, feet.contact, feet.stance, feet.swings, feet.normals, feet.progress, strict=True
+            self.feet, feet.carrying, feet.contact, feet.stance, feet.swings, feet.axes, feet.progress, strict=True
         )
-        for foot, carrying, touches, stands, swing, normal, progress in rows:
-            axes = tangent_axes(normal, reference.rotation[:, 0])
+        for foot, carrying, touches, stands, swing, axes, progress in rows:
             weight = where(stands > 0.5, _LATE_FOOT, free) * (1.0 - touches)
             for (link, _), point, share in zip(foot.points, carrying.points, carrying.shares, strict=True):
                 force = plan.forces[0][len(contacts)]

@@ -16,7 +16,7 @@ from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, plan
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.gait.uneven_ground import is_obstacle, rises_over_uneven_ground
 from controllers.locomotion.memory import LocomotionMemory
-from controllers.locomotion.motion import BodyReference, BodyState, FeetMotion, body_reference
+from controllers.locomotion.motion import BodyReference, BodyState, FeetMotion, body_reference, tangent_axes
 from controllers.locomotion.motion_plan import MotionPlanner, body_state
 from controllers.locomotion.speed_limit import followed_command, speed_notice
 from controllers.locomotion.step_planner import StepPlanner
@@ -250,8 +250,11 @@ class StartedLocomotion:
         planned, displacement, response = ground.displacements(sequence, state, footsteps, landings, memory)
         reference = reference._replace(response=response)
         normals = [ground.normal(place, body.heading[0], plane) for place in places]
+        rates = [limited[2] if len(foot.turns) == 3 else 0.0 for foot in self.planner.feet]  # of soles that legs turn
+        turns = [rate * time for rate, time in zip(rates, state.until_middle, strict=True)]
+        axes = [tangent_axes(n, reference.rotation[:, 0], turn) for n, turn in zip(normals, turns, strict=True)]
         progress = state.swing_progress
-        motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, normals, progress, carrying)
+        motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, axes, progress, carrying)
         plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.costates)
         ground_under = np.array([path[0], path[1], plane.height(path[:2])])
         axes = HeadingAxes(ground_under, reference.velocity, path[2], reference.yaw_rate)

@@ -111,6 +111,24 @@ def test_a_refused_hip_height_names_a_possible_one():
     assert home_of(robot, 1.2, nearest=True).hip_height < 0.9
 
 
+def test_a_raised_tip_of_a_foot_is_no_part_of_its_sole():
+    tip = {f"tip{y}": (0.16, 0.04 * y, -0.04) for y in (-1, 1)}
+    robot = with_arms(None, sole=SOLE | tip)
+    plain = home_of(with_arms(None))
+    home = home_of(robot)
+    assert [set(leg.contacts) for leg in home.legs] == [set(leg.contacts) for leg in plain.legs]
+    assert np.allclose(home.angles, plain.angles, atol=1e-6) and home.base_height == pytest.approx(plain.base_height)
+
+
+def test_no_contact_point_of_a_curved_sole_is_in_the_ground():
+    sole = {name: (x, y, z + 0.1 * x * x) for name, (x, y, z) in SOLE.items()}
+    robot = with_arms(None, sole=sole | {f"middle{y}": (0.0, 0.04 * y, -0.06) for y in (-1, 1)})
+    home = home_of(robot)
+    q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
+    heights = [legged.point_positions(robot, q, [(p.link, p.position)])[0][2] for p in robot.contacts]
+    assert min(heights) == pytest.approx(0.0, abs=1e-9)
+
+
 @pytest.mark.parametrize(("angle", "words"), [(np.pi, r"\(0, 0, 1\)"), (0.5 * np.pi, r"\(0, 1, 0\)")])
 def test_a_base_whose_z_axis_does_not_point_up_is_named(angle, words):
     limits, limb = legged.JointPhysics(lower=-0.7, upper=0.7), Limb()

@@ -174,6 +174,12 @@ class GaitState(NamedTuple):
         return swinging
 
     @property
+    def until_middle(self) -> list[Any]:
+        """Time until the middle of the present stance of a foot that stands, or of the next one, (n,), [s]."""
+        rows = zip(self.local, self.duty, self.stance, strict=True)
+        return [(0.5 * duty - s + 1.0 - stands) * self.period for s, duty, stands in rows]
+
+    @property
     def swing_progress(self) -> list[Any]:
         """Fraction of the swing that has passed, from 0 to 1 for a foot that swings, (n,)."""
         pairs = zip(self.local, self.duty, strict=True)

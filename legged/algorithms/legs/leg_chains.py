@@ -15,6 +15,7 @@ from legged.dynamics.kinematics import link_poses
 from legged.errors import DefinitionError
 from legged.robot.joint import Follower, PlacedJoint
 from legged.robot.robot import Robot
+from legged.robot.shapes import convex_hull
 
 Array = np.ndarray
 _PITCH = 0.7  # least cosine between the y axis and the axis of a joint that counts as a pitch joint
@@ -22,6 +23,9 @@ _LOWEST = 0.25
 """A limb is a leg if its contact points lie within this fraction of the height of the highest limb over the lowest
 contact point, all joints at zero."""
 _SAME_SOLE = 0.1  # fraction of that height within which contact points of one limb belong to one sole
+_UNEVEN, _EVEN = 0.02, 0.01
+"""Distance from a plane of a sole's contact points, of its length, from which on it has raised parts, which do not
+belong to the sole, and up to which points lie in a plane."""
 _UPRIGHT = 0.9  # least cosine between the vertical and the first axis of a leg that swings around it
 _SPREAD = 0.4  # least horizontal distance of the foot of such a leg from this axis, of its length, all joints at zero
 
@@ -182,8 +186,33 @@ def _feet(robot: Robot) -> list[_Foot]:
         highest = heights[end] + (np.inf if stated else _SAME_SOLE * height)
         level = [k for k in paths[end] if k in touching and heights[k] <= highest]
         own = {point.name for point in robot.contacts if point.link in level and points[point.name] <= highest}
+        own = _without_raised_parts(robot, own, rotations[level[0]].T[:, 2]) if len(level) == 1 else own
         soles.setdefault(level[0], set()).update(own)
     return [_Foot(link, frozenset(own), how) for link, own in sorted(soles.items())]
+
+
+def _without_raised_parts(robot: Robot, names: Collection[str], up: Array) -> set[str]:
+    """Return the contact points of the largest flat part of a sole, such as those of a foot without its raised tip.
+
+    Args:
+        robot: The robot. names: Contact points of one link. up: Away from the ground, (3,), link axes.
+    """
+    ordered = sorted(names)
+    points = np.array([robot.contact(name).position for name in ordered])
+    arms = points - points.mean(axis=0)
+    _, extents, axes = np.linalg.svd(arms)
+    length = float(np.linalg.norm(np.ptp(points, axis=0)))
+    if len(points) < 4 or np.abs(arms @ axes[2]).max() <= _UNEVEN * length:
+        return set(names)
+    best, most = set(names), 0.0
+    for normal in convex_hull(points).equations[:, :3]:
+        depths = points @ normal
+        flat = arms[depths >= depths.max() - _EVEN * length]
+        area = float(np.prod(np.linalg.svd(flat - flat.mean(axis=0), compute_uv=False)[:2]))
+        if normal @ up < -0.5 and area > most:  # it looks down
+            inside = depths >= depths.max() - _EVEN * length
+            best, most = {name for name, is_flat in zip(ordered, inside, strict=True) if is_flat}, area
+    return best
 
 
 def leg_name(robot: Robot, end: int, waist: Collection[str] = ()) -> str:

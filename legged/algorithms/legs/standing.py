@@ -158,7 +158,8 @@ def _standing_at(search: PostureSearch, depth: float, ahead: float) -> Home:
             f"its joints: residual {residual:.3g} m",
             residual=residual,
         )
-    height = depth if residual < SOLVED * limit else float(np.max(search.radii - search.points(angles)[:, 2]))
+    lowest = float(np.max(search.radii - search.points(angles)[:, 2]))  # of points beside the planes of their soles
+    height = depth if max(residual, lowest - depth) < SOLVED * limit else lowest
     angles.setflags(write=False)
     return Home(angles, height, legs)
 

@@ -5,7 +5,7 @@ import pytest
 
 import legged
 import robots
-from controllers import Locomotion
+from controllers import Command, Locomotion
 from controllers.locomotion.forces.predictive import Plan
 from controllers.locomotion.gait.footsteps import Sway
 from controllers.locomotion.gait.schedule import GaitState
@@ -32,7 +32,7 @@ def test_a_foot_that_is_late_moves_down_while_the_knee_behind_stops_at_its_limit
     places = [model.point(foot.link, foot.sole).position for foot in planner.feet]
     zero, up, still = np.zeros(3), np.array([0.0, 0.0, 1.0]), Sway(0.0, np.zeros((0, 2)), np.zeros((0, 2)))
     swings, carrying = [Swing(zero, zero, zero)] * 2, [foot.carrying(0.0, np.eye(3), up) for foot in planner.feet]
-    feet = FeetMotion(places, [0.0, 1.0], [1.0, 1.0], swings, places, places, [up] * 2, [0.5] * 2, carrying)
+    feet = FeetMotion(places, [0.0, 1.0], [1.0, 1.0], swings, places, places, [np.eye(3)] * 2, [0.5] * 2, carrying)
     body = legged.center_of_mass(robot, q)
     reference = BodyReference(body, np.array([speed, 0.0, 0.0]), np.eye(3), 0.0, np.array([1.0, 0.0]), still)
     plan = Plan(np.zeros((len(parts.costates), 8, 3)), parts.costates, parts.costates, zero, zero, 0.0, 0)
@@ -61,9 +61,9 @@ def test_the_plan_counts_on_the_feet_that_stand_while_the_gait_waits_for_a_foot(
         )
         assert np.array_equal(np.array(state.stance) > 0.5, standing)
         swings = [Swing(place, np.zeros(3), np.zeros(3)) for place in places]
-        up = [np.array([0.0, 0.0, 1.0])] * 4
-        carrying, progress = [foot.carrying(0.0, np.eye(3), up[0]) for foot in planner.feet], state.swing_progress
-        feet = FeetMotion(places, state.stance, state.stance, swings, places, places, up, progress, carrying)
+        axes = [np.eye(3)] * 4
+        carrying, progress = [foot.carrying(0.0, np.eye(3), axes[0][2]) for foot in planner.feet], state.swing_progress
+        feet = FeetMotion(places, state.stance, state.stance, swings, places, places, axes, progress, carrying)
         plan = planner.plan(body, reference, state, feet, 0.5, started.memory(memory).costates)
         forces.append(plan.forces[:2, :, 2] / (robot.mass * planner.gravity))
     assert forces[0][0, ~standing].sum() == pytest.approx(1.0, abs=0.2)  # [m g], as in any trot at rest
@@ -124,3 +124,16 @@ def test_a_robot_within_the_distance_that_the_plan_corrects_has_no_way_back():
     expected = np.array([0.03, 0.02]) + 0.002 * np.array([0.5 * c - 0.1 * s, 0.5 * s + 0.1 * c])
     assert path == pytest.approx([*expected, 0.5004])
     assert aside == pytest.approx(0.0, abs=1e-15)
+
+
+def test_soles_stand_as_far_to_both_sides_of_the_heading_in_a_turn():
+    """Soles that land along the heading turn the hips to one side alone, up to the ends of their ranges."""
+    robot, rate = robots.spatial_biped(), 1.0  # [rad/s], 0.34 sqrt(g / h)
+    law = Locomotion("walk", Command(yaw_rate=rate))
+    run = legged.simulate(
+        robot, law, ground=legged.Rigid(friction=0.6), until=5.0, integrator=legged.TimeStepping(2e-3)
+    )
+    late = run.times > 2.0
+    hips = [joint.q.start for joint in robot.joints if "hip_z" in joint.name]
+    ends = [run.q[late, k].min() + run.q[late, k].max() for k in hips]
+    assert np.abs(ends).max() < 0.45  # [rad], of 1.1 rad from end to end; 0.87 with soles that land along the heading

@@ -250,3 +250,14 @@ def test_commands_are_numbers_or_functions_of_time():
     assert not command.is_constant and Command(vx=1.0).is_constant
     with pytest.raises(NotFiniteError):
         Command(vx=np.nan)
+
+
+@pytest.mark.parametrize("phase", [0.0, 0.1, 0.3, 0.45, 0.65, 0.8, 0.95])
+def test_the_middle_of_a_stance_is_as_far_from_its_touchdown_as_from_its_lift_off(phase):
+    state = GaitState.standing(contact_schedule("walk", hips(2), 0.3))
+    state = state._replace(phase=phase, walking=1.0, planted=np.zeros(2))
+    for i, time in enumerate(state.until_middle):
+        duty, period = state.duty[i], state.period
+        assert -0.5 * duty * period - 1e-12 <= time <= (1.0 - 0.5 * duty) * period + 1e-12
+        middle = (phase + time / period - state.touchdowns[i]) % 1.0
+        assert middle == pytest.approx(0.5 * duty, abs=1e-12)
