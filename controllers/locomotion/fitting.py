@@ -54,8 +54,10 @@ moments of a sole are small beside those of a heavy leg that swings."""
 _BESIDE = 0.2
 """Largest lateral distance of such a foot from the middle in a walk, relative to that height: the force is inclined by
 this ratio."""
+_RISING = 0.7
+"""Largest speed of a joint, of its no-load speed, at which a foot rises: at it a motor gives a third of its torque."""
 LEAST_RISE = 0.06
-"""Height to which a foot swings at least, relative to that of the center of mass, see `highest_swing`."""
+"""Height to which a foot swings at least, relative to that of the center of mass, see `swing_limits`."""
 QUICK = 0.72
 """Period of a named gait on such feet, relative to that with soles. Deviations of the divergent component grow by
 exp(omega t) until the next touchdown, since the center of pressure does not correct them."""
@@ -149,27 +151,39 @@ def standing_parts(robot: Robot) -> tuple[Home, MotionPlanner, FootstepLaw, Arra
 
 
 @lru_cache(maxsize=4)
-def highest_swing(robot: Robot, home: Home) -> float:
-    """Return the largest rise of a swing of a robot with two feet, relative to the height of the center of mass.
+def swing_limits(robot: Robot, home: Home, clearance: float, duration: float) -> tuple[float, Array]:
+    """Return the largest rise of a swing of two feet, relative to the height h of the center of mass, and their speeds.
 
     A foot that rises under its hip bends hip and knee. Where a hip, the first pitch joint of a leg, is near the end of
-    its range in the standing posture, the body would have to lean back and to rise at each step. It is at least 0.06.
+    its range in the standing posture, the body would have to lean back and to rise at each step; where hips or knees
+    are slow, the body turns against a leg that lags. The rise is at least 0.06 h. Speeds relative to the body are those
+    at which a joint above the ankle has its largest speed while the foot rises at its largest one.
 
     Args:
-        robot: The robot. home: Its standing posture.
+        robot: The robot. home: Its standing posture. clearance: Desired rise, [h]. duration: Of a swing, [s].
+
+    Returns:
+        The rise, and the mean speeds of a swing forward and to the side, (2,), [m/s]; the desired rise and infinite
+        speeds for more than two feet.
     """
     if len(home.legs) > 2:
-        return np.inf
+        return clearance, np.full(2, np.inf)
     q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
-    model, limits, most = WholeBodyModel(robot, q, np.zeros(robot.nv)), JointLimits.of(robot), np.inf
+    model, limits, height = WholeBodyModel(robot, q, np.zeros(robot.nv)), JointLimits.of(robot), center_of_mass(robot, q)[2]
+    most, shares, profiles = np.inf, [], []
     for leg, foot in zip(home.legs, feet_of(robot, home, q)[0], strict=True):
         J = foot_jacobian(model, foot)
-        rates = np.zeros(robot.nj)
-        rates[list(foot.columns)] = np.linalg.lstsq(J, np.eye(len(J))[-1], rcond=1e-6)[0]
-        k = leg.pitch_columns[0]
-        room = limits.upper[k] - home.angles[k] if rates[k] > 0.0 else home.angles[k] - limits.lower[k]
-        most = min(most, room / max(abs(rates[k]), 1e-9))
-    return max(LEAST_RISE, float(most / center_of_mass(robot, q)[2]))
+        rates = np.zeros((robot.nj, 3))
+        rates[list(foot.columns)] = np.linalg.lstsq(J, np.eye(len(J))[:, -3:], rcond=1e-6)[0]
+        k, above = leg.pitch_columns[0], list(leg.columns[: leg.columns.index(leg.pitch_columns[:2][-1]) + 1])
+        room = limits.upper[k] - home.angles[k] if rates[k, 2] > 0.0 else home.angles[k] - limits.lower[k]
+        most = min(most, room / max(abs(rates[k, 2]), 1e-9))
+        profile = SOLE if foot.is_flat else POINT
+        shares += list(np.abs(rates[above]) / limits.speed[above, None] * [profile.peak, profile.peak, profile.climb / duration])
+    forward, sideways, up = np.array(shares).T
+    rise = min(clearance * height, max(LEAST_RISE * height, min(most, _RISING / max(up.max(), 1e-9))))
+    left = np.maximum(1.0 - rise * up, 0.0)
+    return float(rise / height), np.array([(left / np.maximum(x, 1e-9)).min() for x in (forward, sideways)])
 
 
 def narrow_directions(robot: Robot, home: Home, feet: tuple[Foot, ...], height: float) -> tuple[bool, bool]:
@@ -210,22 +224,37 @@ def _limits(robot: Robot, home: Home, q: Array, acceleration: float) -> JointLim
     """
     limits = JointLimits.of(robot, acceleration=acceleration)
     lower, upper = limits.lower.copy(), limits.upper.copy()
-    rotations, origins = link_poses(robot, q)
+    bends, less = _knee_bends(robot, home, q), q.copy()
+    for k, bend in bends.items():
+        less[robot.base.nq + k] -= bend or _BEND
+    after = _knee_bends(robot, home, less)
+    for k, bend in bends.items():
+        rate = (bend - after[k]) / (bend or _BEND)  # 2 where two coupled joints are the knee, negative with a rod
+        bent, least = bend / rate, min(_BEND, 0.5 * abs(bend)) / abs(rate)
+        straight = q[robot.base.nq + k] - bent
+        if bent > 0.0:
+            lower[k] = max(lower[k], straight + least)
+        else:
+            upper[k] = min(upper[k], straight - least)
+    return replace(limits, lower=lower, upper=upper)
+
+
+def _knee_bends(robot: Robot, home: Home, q: Array) -> dict[int, float]:
+    """Return the angle between thigh and shank about the axis of each knee, [rad], by its column; zero if straight.
+
+    Args:
+        robot: The robot. home: Its standing posture. q: Configuration, (nq,).
+    """
+    poses, bends = link_poses(robot, q), {}
     for leg, foot in zip(home.legs, feet_of(robot, home, q)[1], strict=True):
         if len(leg.pitch_columns) < 2:
             continue
-        axes = {axis.column: axis for axis in joint_axes(robot, leg.link, rotations, origins)}
+        axes = {axis.column: axis for axis in joint_axes(robot, leg.link, *poses)}
         hip, knee, *ankles = (axes[column] for column in leg.pitch_columns)
         thigh, shank = knee.origin - hip.origin, (ankles[0].origin if ankles else foot) - knee.origin
         along = np.eye(3) - np.outer(knee.direction, knee.direction)
-        bend = float(np.arctan2(knee.direction @ np.cross(thigh, shank), thigh @ along @ shank))
-        straight = q[robot.base.nq + knee.column] - bend
-        least = min(_BEND, 0.5 * abs(bend))
-        if bend > 0.0:
-            lower[knee.column] = max(lower[knee.column], straight + least)
-        else:
-            upper[knee.column] = min(upper[knee.column], straight - least)
-    return replace(limits, lower=lower, upper=upper)
+        bends[knee.column] = float(np.arctan2(knee.direction @ np.cross(thigh, shank), thigh @ along @ shank))
+    return bends
 
 
 def _possible_velocities(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, height: float) -> Array:

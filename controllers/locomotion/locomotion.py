@@ -16,9 +16,9 @@ from controllers.locomotion.fitting import (
     MOVES,
     QUICK,
     fitted_parts,
-    highest_swing,
     least_duty,
     standing_parts,
+    swing_limits,
 )
 from controllers.locomotion.gait.choice import AUTOMATIC, SPEEDS, GaitChoice
 from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
@@ -64,7 +64,7 @@ class Locomotion:
         friction: Friction coefficient that the controller counts on.
         clearance: Largest height of swinging feet over the straight line from lift-off to landing place, and over known
             terrain between, relative to the height of the center of mass of the standing robot. Two feet rise no higher
-            than the hips can bend in the standing posture, see `fitting.highest_swing`.
+            than the hips can bend in the standing posture, see `fitting.swing_limits`.
         terrain: The terrain that the controller knows; None for a blind robot, which continues the plane through the
             last places of its feet, waits for feet that meet an obstacle or lower ground, and lifts its feet by up to
             0.15 h more on ground at heights that it did not expect.
@@ -134,10 +134,14 @@ class Locomotion:
         home, planner, steps, possible, fastest = (
             standing_parts(robot) if self.home is None else fitted_parts(robot, self.home)
         )
+        gaits, on_two = self._gaits(robot, home, planner, steps), len(home.legs) == 2
+        swing = min((x.period * (1.0 - max(x.duty)) for _, x in gaits.schedules if max(x.duty) < 1.0), default=np.inf)
+        clearance, speeds = swing_limits(robot, home, self.clearance, swing)
+        duty = min(gaits.least_duty, *(max(x.duty) for _, x in gaits.schedules))
+        fastest = np.minimum(fastest, [*speeds * (1.0 - duty) / duty, np.inf])
         _check_command(robot, self.command, possible, planner.height)
-        _warn_of_speed(robot, self.command, fastest, len(home.legs) == 2)
+        _warn_of_speed(robot, self.command, fastest, on_two)
         _warn_of_reach(robot, home, self.command, steps.stances)
-        gaits = self._gaits(robot, home, planner, steps)
         return StartedLocomotion(
             robot,
             home,
@@ -149,7 +153,7 @@ class Locomotion:
             fastest,
             self.rate,
             self.friction,
-            min(self.clearance, highest_swing(robot, home)),
+            clearance,
             self.terrain,
             _checked_hands(robot, home, self.hands),
         )
