@@ -10,7 +10,13 @@ import numpy as np
 from controllers.locomotion.gait.feet import MOVES, feet_of, foot_jacobian, sole_extents
 from controllers.locomotion.gait.footsteps import CADENCE, WIDTH, FootstepLaw
 from controllers.locomotion.gait.inclined_ground import inclined_walk
-from controllers.locomotion.gait.posture import check_torques, damped_speeds, held_torques, standing_posture
+from controllers.locomotion.gait.posture import (
+    check_torques,
+    damped_speeds,
+    held_torques,
+    joint_name,
+    standing_posture,
+)
 from controllers.locomotion.gait.schedule import GAITS, foot_rows
 from controllers.locomotion.gait.swing import POINT, SOLE
 from controllers.locomotion.motion import Foot
@@ -56,6 +62,9 @@ _BESIDE = 0.2
 this ratio."""
 _RISING = 0.7
 """Largest speed of a joint, of its no-load speed, at which a foot rises: at it a motor gives a third of its torque."""
+SLOWEST = 0.15
+"""Largest speed forward on two feet by the speeds of the joints, [sqrt(g h)], below which a robot may fall: Romeo, with
+0.1, falls in half of its walks."""
 LEAST_RISE = 0.06
 """Height to which a foot swings at least, relative to that of the center of mass, see `swing_limits`."""
 QUICK = 0.72
@@ -151,39 +160,40 @@ def standing_parts(robot: Robot) -> tuple[Home, MotionPlanner, FootstepLaw, Arra
 
 
 @lru_cache(maxsize=4)
-def swing_limits(robot: Robot, home: Home, clearance: float, duration: float) -> tuple[float, Array]:
-    """Return the largest rise of a swing of two feet, relative to the height h of the center of mass, and their speeds.
+def swing_limits(robot: Robot, home: Home, clearance: float, duration: float) -> tuple[float, Array, str]:
+    """Return the largest rise and speeds of the swings of two feet, and the joint that bounds the speed forward.
 
     A foot that rises under its hip bends hip and knee. Where a hip, the first pitch joint of a leg, is near the end of
     its range in the standing posture, the body would have to lean back and to rise at each step; where hips or knees
-    are slow, the body turns against a leg that lags. The rise is at least 0.06 h. Speeds relative to the body are those
-    at which a joint above the ankle has its largest speed while the foot rises at its largest one.
+    are slow, the body turns against a leg that lags. The rise is at least 0.06 h. The speeds are those relative to the
+    body at which a joint above the ankle has its largest speed while the foot rises at its largest one.
 
     Args:
-        robot: The robot. home: Its standing posture. clearance: Desired rise, [h]. duration: Of a swing, [s].
+        robot: The robot. home: Its standing posture. duration: Of a swing, [s].
+        clearance: Desired rise, relative to the height h of the center of mass.
 
     Returns:
-        The rise, and the mean speeds of a swing forward and to the side, (2,), [m/s]; the desired rise and infinite
-        speeds for more than two feet.
+        The rise, [h]; the mean speeds of a swing forward and to the side, (2,), [m/s]; and the name of the joint. More
+        than two feet have the desired rise and no limit.
     """
     if len(home.legs) > 2:
-        return clearance, np.full(2, np.inf)
+        return clearance, np.full(2, np.inf), ""
     q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
-    model, limits, height = WholeBodyModel(robot, q, np.zeros(robot.nv)), JointLimits.of(robot), center_of_mass(robot, q)[2]
-    most, shares, profiles = np.inf, [], []
+    model, limits = WholeBodyModel(robot, q, np.zeros(robot.nv)), JointLimits.of(robot)
+    height, room, columns, shares = float(center_of_mass(robot, q)[2]), np.inf, [], []
     for leg, foot in zip(home.legs, feet_of(robot, home, q)[0], strict=True):
-        J = foot_jacobian(model, foot)
-        rates = np.zeros((robot.nj, 3))
+        J, profile, rates = foot_jacobian(model, foot), SOLE if foot.is_flat else POINT, np.zeros((robot.nj, 3))
         rates[list(foot.columns)] = np.linalg.lstsq(J, np.eye(len(J))[:, -3:], rcond=1e-6)[0]
-        k, above = leg.pitch_columns[0], list(leg.columns[: leg.columns.index(leg.pitch_columns[:2][-1]) + 1])
-        room = limits.upper[k] - home.angles[k] if rates[k, 2] > 0.0 else home.angles[k] - limits.lower[k]
-        most = min(most, room / max(abs(rates[k, 2]), 1e-9))
-        profile = SOLE if foot.is_flat else POINT
-        shares += list(np.abs(rates[above]) / limits.speed[above, None] * [profile.peak, profile.peak, profile.climb / duration])
-    forward, sideways, up = np.array(shares).T
-    rise = min(clearance * height, max(LEAST_RISE * height, min(most, _RISING / max(up.max(), 1e-9))))
-    left = np.maximum(1.0 - rise * up, 0.0)
-    return float(rise / height), np.array([(left / np.maximum(x, 1e-9)).min() for x in (forward, sideways)])
+        k, above = leg.pitch_columns[0], leg.columns[: leg.columns.index(leg.pitch_columns[:2][-1]) + 1]
+        left = limits.upper[k] - home.angles[k] if rates[k, 2] > 0.0 else home.angles[k] - limits.lower[k]
+        room = min(room, left / max(abs(rates[k, 2]), 1e-9))
+        columns += above
+        peaks = np.array([profile.peak, profile.peak, profile.climb / duration])
+        shares += [peaks * np.abs(rates[i]) / limits.speed[i] for i in above]
+    *ways, up = np.array(shares).T
+    rise = min(clearance * height, max(LEAST_RISE * height, min(room, _RISING / max(up.max(), 1e-9))))
+    speeds = [np.maximum(1.0 - rise * up, 0.0) / np.maximum(way, 1e-9) for way in ways]
+    return rise / height, np.min(speeds, axis=1), joint_name(robot, columns[int(np.argmin(speeds[0]))])
 
 
 def narrow_directions(robot: Robot, home: Home, feet: tuple[Foot, ...], height: float) -> tuple[bool, bool]:

@@ -15,6 +15,7 @@ from controllers.locomotion.fitting import (
     LEAST_DUTY_ON_TWO,
     MOVES,
     QUICK,
+    SLOWEST,
     fitted_parts,
     least_duty,
     standing_parts,
@@ -22,7 +23,7 @@ from controllers.locomotion.fitting import (
 )
 from controllers.locomotion.gait.choice import AUTOMATIC, SPEEDS, GaitChoice
 from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
-from controllers.locomotion.gait.posture import has_damped_legs, has_slow_legs
+from controllers.locomotion.gait.posture import has_damped_legs, has_slow_legs, weakness
 from controllers.locomotion.gait.schedule import GAITS, ContactSchedule, contact_schedule
 from controllers.locomotion.motion import tangent_axes
 from controllers.locomotion.motion_plan import MotionPlanner
@@ -136,9 +137,15 @@ class Locomotion:
         )
         gaits, on_two = self._gaits(robot, home, planner, steps), len(home.legs) == 2
         swing = min((x.period * (1.0 - max(x.duty)) for _, x in gaits.schedules if max(x.duty) < 1.0), default=np.inf)
-        clearance, speeds = swing_limits(robot, home, self.clearance, swing)
+        clearance, speeds, joint = swing_limits(robot, home, self.clearance, swing)
         duty = min(gaits.least_duty, *(max(x.duty) for _, x in gaits.schedules))
-        fastest = np.minimum(fastest, [*speeds * (1.0 - duty) / duty, np.inf])
+        speeds = speeds * (1.0 - duty) / duty  # of the body, which a foot that stands does not follow
+        fastest = np.minimum(fastest, [*speeds, np.inf])
+        words = weakness(robot, home)
+        if speeds[0] < SLOWEST * np.sqrt(gravity * planner.height):
+            words = f"joint {joint!r} is slow: it swings a leg at walks of up to {speeds[0]:.2g} m/s alone"
+        if words:
+            warn_caller(f"robot {robot.name!r} may fall: {words}", SimulationWarning)
         _check_command(robot, self.command, possible, planner.height)
         _warn_of_speed(robot, self.command, fastest, on_two)
         _warn_of_reach(robot, home, self.command, steps.stances)
