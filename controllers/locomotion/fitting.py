@@ -62,6 +62,8 @@ _BESIDE = 0.2
 this ratio."""
 _RISING = 0.7
 """Largest speed of a joint, of its no-load speed, at which a foot rises: at it a motor gives a third of its torque."""
+_LEFT = 0.1
+"""Least share of a joint's largest speed that moves a foot along while it rises, so that the speeds are not zero."""
 SLOWEST = 0.15
 """Largest speed forward on two feet by the speeds of the joints, [sqrt(g h)], below which a robot may fall: Romeo, with
 0.1, falls in half of its walks."""
@@ -192,7 +194,8 @@ def swing_limits(robot: Robot, home: Home, clearance: float, duration: float) ->
         shares += [peaks * np.abs(rates[i]) / limits.speed[i] for i in above]
     *ways, up = np.array(shares).T
     rise = min(clearance * height, max(LEAST_RISE * height, min(room, _RISING / max(up.max(), 1e-9))))
-    speeds = [np.maximum(1.0 - rise * up, 0.0) / np.maximum(way, 1e-9) for way in ways]
+    left = np.maximum(1.0 - rise * up, _LEFT)
+    speeds = [left / np.maximum(way, 1e-9) for way in ways]
     return rise / height, np.min(speeds, axis=1), joint_name(robot, columns[int(np.argmin(speeds[0]))])
 
 

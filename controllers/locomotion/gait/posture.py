@@ -105,8 +105,8 @@ def _over_held_places(robot: Robot, hip_height: float) -> Home:
 
 
 @lru_cache(maxsize=8)
-def held_torques(robot: Robot, home: Home) -> tuple[Array, float]:
-    """Return `standing_torques`, (nj,), [N m] or [N], and their ratio, which the choice of a posture and its check use.
+def held_torques(robot: Robot, home: Home) -> tuple[Array, float, int]:
+    """Return `standing_torques`, (nj,), [N m] or [N], their ratio and joint, for the choice and check of a posture.
 
     Args:
         robot: The robot. home: Its standing posture.
@@ -132,13 +132,13 @@ def check_torques(robot: Robot, home: Home) -> None:
 
 
 def weakness(robot: Robot, home: Home) -> str:
-    """Return the words of a warning that joints hardly hold a robot with two legs on one of them, or "".
+    """Return the words of a warning that a joint of a leg hardly holds a robot with two legs on one of them, or "".
 
     Args:
         robot: The robot. home: Its standing posture.
     """
-    ratio = held_torques(robot, home)[1]
-    if len(home.legs) > 2 or ratio <= _HOLDS * _ALIKE:
+    _, ratio, worst = held_torques(robot, home)
+    if len(home.legs) > 2 or ratio <= _HOLDS * _ALIKE or not any(worst in leg.columns for leg in home.legs):
         return ""
     return (
         f"standing on two legs takes {ratio:.2g} of the largest torques of its joints, {_weakest_joint(robot, home)}, "
@@ -148,13 +148,9 @@ def weakness(robot: Robot, home: Home) -> str:
 
 def _weakest_joint(robot: Robot, home: Home) -> str:
     """Return the words of the joint that takes the largest share of its torque in a posture."""
-    torques, ratio = held_torques(robot, home)
-    limits, shares = JointLimits.of(robot).torque, np.zeros(robot.nj)
-    np.divide(np.abs(torques), limits, out=shares, where=limits > 0.0)
-    others = shares.copy()
-    others[[k for leg in home.legs for k in leg.columns]] = 0.0  # forces at the feet do not change the other torques
-    worst = int(np.argmax(others if others.max() > (1.0 - 1e-6) * ratio else shares))
-    return f"joint {joint_name(robot, worst)!r} {abs(torques[worst]):.3g} of {limits[worst]:.3g}"
+    torques, _, worst = held_torques(robot, home)
+    limit = JointLimits.of(robot).torque[worst]
+    return f"joint {joint_name(robot, worst)!r} {abs(torques[worst]):.3g} of {limit:.3g}"
 
 
 def joint_name(robot: Robot, column: int) -> str:

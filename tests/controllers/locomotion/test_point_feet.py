@@ -98,7 +98,7 @@ def test_slow_joints_bound_the_rise_and_the_speed_of_swings():
     forward, _, up = np.abs(inverse[home.legs[0].columns.index(hip), 3:])  # [rad/m]
     limit = 4.0 - up * climb * rise * height  # [rad/s], left to the hip
     assert speeds[0] == pytest.approx(limit / (1.5 * forward), rel=0.01)  # [m/s]
-    slow = free.with_parameters({f"{name}.speed": 1.0 for name in hips})
+    slow = free.with_parameters({f"{name}.speed": 0.8 for name in hips})  # [rad/s]
     assert swing_limits(slow, home, 0.15, duration)[0] == pytest.approx(0.06)
     with pytest.warns(SimulationWarning, match="joint '(left|right)_hip_y_.' is slow"):
         law, _ = Locomotion("walk", home=home).start(slow, None, *Locomotion("walk").initial_state(free))
@@ -109,7 +109,7 @@ def test_a_warning_names_the_joint_that_hardly_holds_the_robot_on_one_leg():
     robot = robots.spatial_biped()
     law, home = Locomotion("stand"), standing_posture(robot)
     state = law.initial_state(robot)
-    torques, _ = held_torques(robot, home)
+    torques, *_ = held_torques(robot, home)
     knees = [joint for joint in robot.joints if "knee" in joint.name]
     need = max(abs(torques[joint.v.start - robot.base.nv]) for joint in knees)
     for share, words in ((0.3, ""), (0.45, "joint '(left|right)_knee_.*")):
