@@ -136,9 +136,10 @@ class Locomotion:
             standing_parts(robot) if self.home is None else fitted_parts(robot, self.home)
         )
         gaits, on_two = self._gaits(robot, home, planner, steps), len(home.legs) == 2
-        swing = min((x.period * (1.0 - max(x.duty)) for _, x in gaits.schedules if max(x.duty) < 1.0), default=np.inf)
+        duties = [(x.period, float(np.max(x.duty))) for _, x in gaits.schedules]
+        swing = min((period * (1.0 - duty) for period, duty in duties if duty < 1.0), default=np.inf)
         clearance, speeds, joint = swing_limits(robot, home, self.clearance, swing)
-        duty = min(gaits.least_duty, *(max(x.duty) for _, x in gaits.schedules))
+        duty = min(gaits.least_duty, *(duty for _, duty in duties))
         speeds = speeds * (1.0 - duty) / duty  # of the body, which a foot that stands does not follow
         fastest = np.minimum(fastest, [*speeds, np.inf])
         words = weakness(robot, home)
