@@ -10,7 +10,13 @@ import numpy as np
 from controllers.locomotion.gait.feet import MOVES, feet_of, foot_jacobian, sole_extents
 from controllers.locomotion.gait.footsteps import CADENCE, WIDTH, FootstepLaw
 from controllers.locomotion.gait.inclined_ground import inclined_walk
-from controllers.locomotion.gait.posture import check_torques, damped_speeds, held_torques, standing_posture
+from controllers.locomotion.gait.posture import (
+    check_torques,
+    damped_speeds,
+    held_torques,
+    joint_name,
+    standing_posture,
+)
 from controllers.locomotion.gait.schedule import GAITS, foot_rows
 from controllers.locomotion.gait.swing import POINT, SOLE
 from controllers.locomotion.motion import Foot
@@ -54,8 +60,15 @@ moments of a sole are small beside those of a heavy leg that swings."""
 _BESIDE = 0.2
 """Largest lateral distance of such a foot from the middle in a walk, relative to that height: the force is inclined by
 this ratio."""
+_RISING = 0.7
+"""Largest speed of a joint, of its no-load speed, at which a foot rises: at it a motor gives a third of its torque."""
+_LEFT = 0.1
+"""Least share of a joint's largest speed that moves a foot along while it rises, so that the speeds are not zero."""
+SLOWEST = 0.15
+"""Largest speed forward on two feet by the speeds of the joints, [sqrt(g h)], below which a robot may fall: Romeo, with
+0.1, falls in half of its walks."""
 LEAST_RISE = 0.06
-"""Height to which a foot swings at least, relative to that of the center of mass, see `highest_swing`."""
+"""Height to which a foot swings at least, relative to that of the center of mass, see `swing_limits`."""
 QUICK = 0.72
 """Period of a named gait on such feet, relative to that with soles. Deviations of the divergent component grow by
 exp(omega t) until the next touchdown, since the center of pressure does not correct them."""
@@ -149,27 +162,41 @@ def standing_parts(robot: Robot) -> tuple[Home, MotionPlanner, FootstepLaw, Arra
 
 
 @lru_cache(maxsize=4)
-def highest_swing(robot: Robot, home: Home) -> float:
-    """Return the largest rise of a swing of a robot with two feet, relative to the height of the center of mass.
+def swing_limits(robot: Robot, home: Home, clearance: float, duration: float) -> tuple[float, Array, str]:
+    """Return the largest rise and speeds of the swings of two feet, and the joint that bounds the speed forward.
 
     A foot that rises under its hip bends hip and knee. Where a hip, the first pitch joint of a leg, is near the end of
-    its range in the standing posture, the body would have to lean back and to rise at each step. It is at least 0.06.
+    its range in the standing posture, the body would have to lean back and to rise at each step; where hips or knees
+    are slow, the body turns against a leg that lags. The rise is at least 0.06 h. The speeds are those relative to the
+    body at which a joint above the ankle has its largest speed while the foot rises at its largest one.
 
     Args:
-        robot: The robot. home: Its standing posture.
+        robot: The robot. home: Its standing posture. duration: Of a swing, [s].
+        clearance: Desired rise, relative to the height h of the center of mass.
+
+    Returns:
+        The rise, [h]; the mean speeds of a swing forward and to the side, (2,), [m/s]; and the name of the joint. More
+        than two feet have the desired rise and no limit.
     """
     if len(home.legs) > 2:
-        return np.inf
+        return clearance, np.full(2, np.inf), ""
     q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
-    model, limits, most = WholeBodyModel(robot, q, np.zeros(robot.nv)), JointLimits.of(robot), np.inf
+    model, limits = WholeBodyModel(robot, q, np.zeros(robot.nv)), JointLimits.of(robot)
+    height, room, columns, shares = float(center_of_mass(robot, q)[2]), np.inf, [], []
     for leg, foot in zip(home.legs, feet_of(robot, home, q)[0], strict=True):
-        J = foot_jacobian(model, foot)
-        rates = np.zeros(robot.nj)
-        rates[list(foot.columns)] = np.linalg.lstsq(J, np.eye(len(J))[-1], rcond=1e-6)[0]
-        k = leg.pitch_columns[0]
-        room = limits.upper[k] - home.angles[k] if rates[k] > 0.0 else home.angles[k] - limits.lower[k]
-        most = min(most, room / max(abs(rates[k]), 1e-9))
-    return max(LEAST_RISE, float(most / center_of_mass(robot, q)[2]))
+        J, profile, rates = foot_jacobian(model, foot), SOLE if foot.is_flat else POINT, np.zeros((robot.nj, 3))
+        rates[list(foot.columns)] = np.linalg.lstsq(J, np.eye(len(J))[:, -3:], rcond=1e-6)[0]
+        k, above = leg.pitch_columns[0], leg.columns[: leg.columns.index(leg.pitch_columns[:2][-1]) + 1]
+        left = limits.upper[k] - home.angles[k] if rates[k, 2] > 0.0 else home.angles[k] - limits.lower[k]
+        room = min(room, left / max(abs(rates[k, 2]), 1e-9))
+        columns += above
+        peaks = np.array([profile.peak, profile.peak, profile.climb / duration])
+        shares += [peaks * np.abs(rates[i]) / limits.speed[i] for i in above]
+    *ways, up = np.array(shares).T
+    rise = min(clearance * height, max(LEAST_RISE * height, min(room, _RISING / max(up.max(), 1e-9))))
+    left = np.maximum(1.0 - rise * up, _LEFT)
+    speeds = [left / np.maximum(way, 1e-9) for way in ways]
+    return rise / height, np.min(speeds, axis=1), joint_name(robot, columns[int(np.argmin(speeds[0]))])
 
 
 def narrow_directions(robot: Robot, home: Home, feet: tuple[Foot, ...], height: float) -> tuple[bool, bool]:
@@ -210,22 +237,37 @@ def _limits(robot: Robot, home: Home, q: Array, acceleration: float) -> JointLim
     """
     limits = JointLimits.of(robot, acceleration=acceleration)
     lower, upper = limits.lower.copy(), limits.upper.copy()
-    rotations, origins = link_poses(robot, q)
+    bends, less = _knee_bends(robot, home, q), q.copy()
+    for k, bend in bends.items():
+        less[robot.base.nq + k] -= bend or _BEND
+    after = _knee_bends(robot, home, less)
+    for k, bend in bends.items():
+        rate = (bend - after[k]) / (bend or _BEND)  # 2 where two coupled joints are the knee, negative with a rod
+        bent, least = bend / rate, min(_BEND, 0.5 * abs(bend)) / abs(rate)
+        straight = q[robot.base.nq + k] - bent
+        if bent > 0.0:
+            lower[k] = max(lower[k], straight + least)
+        else:
+            upper[k] = min(upper[k], straight - least)
+    return replace(limits, lower=lower, upper=upper)
+
+
+def _knee_bends(robot: Robot, home: Home, q: Array) -> dict[int, float]:
+    """Return the angle between thigh and shank about the axis of each knee, [rad], by its column; zero if straight.
+
+    Args:
+        robot: The robot. home: Its standing posture. q: Configuration, (nq,).
+    """
+    poses, bends = link_poses(robot, q), {}
     for leg, foot in zip(home.legs, feet_of(robot, home, q)[1], strict=True):
         if len(leg.pitch_columns) < 2:
             continue
-        axes = {axis.column: axis for axis in joint_axes(robot, leg.link, rotations, origins)}
+        axes = {axis.column: axis for axis in joint_axes(robot, leg.link, *poses)}
         hip, knee, *ankles = (axes[column] for column in leg.pitch_columns)
         thigh, shank = knee.origin - hip.origin, (ankles[0].origin if ankles else foot) - knee.origin
         along = np.eye(3) - np.outer(knee.direction, knee.direction)
-        bend = float(np.arctan2(knee.direction @ np.cross(thigh, shank), thigh @ along @ shank))
-        straight = q[robot.base.nq + knee.column] - bend
-        least = min(_BEND, 0.5 * abs(bend))
-        if bend > 0.0:
-            lower[knee.column] = max(lower[knee.column], straight + least)
-        else:
-            upper[knee.column] = min(upper[knee.column], straight - least)
-    return replace(limits, lower=lower, upper=upper)
+        bends[knee.column] = float(np.arctan2(knee.direction @ np.cross(thigh, shank), thigh @ along @ shank))
+    return bends
 
 
 def _possible_velocities(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, height: float) -> Array:

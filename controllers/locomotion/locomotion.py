@@ -15,14 +15,15 @@ from controllers.locomotion.fitting import (
     LEAST_DUTY_ON_TWO,
     MOVES,
     QUICK,
+    SLOWEST,
     fitted_parts,
-    highest_swing,
     least_duty,
     standing_parts,
+    swing_limits,
 )
 from controllers.locomotion.gait.choice import AUTOMATIC, SPEEDS, GaitChoice
 from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
-from controllers.locomotion.gait.posture import has_damped_legs, has_slow_legs
+from controllers.locomotion.gait.posture import has_damped_legs, has_slow_legs, weakness
 from controllers.locomotion.gait.schedule import GAITS, ContactSchedule, contact_schedule
 from controllers.locomotion.motion import tangent_axes
 from controllers.locomotion.motion_plan import MotionPlanner
@@ -64,7 +65,7 @@ class Locomotion:
         friction: Friction coefficient that the controller counts on.
         clearance: Largest height of swinging feet over the straight line from lift-off to landing place, and over known
             terrain between, relative to the height of the center of mass of the standing robot. Two feet rise no higher
-            than the hips can bend in the standing posture, see `fitting.highest_swing`.
+            than the hips can bend in the standing posture, see `fitting.swing_limits`.
         terrain: The terrain that the controller knows; None for a blind robot, which continues the plane through the
             last places of its feet, waits for feet that meet an obstacle or lower ground, and lifts its feet by up to
             0.15 h more on ground at heights that it did not expect.
@@ -134,10 +135,21 @@ class Locomotion:
         home, planner, steps, possible, fastest = (
             standing_parts(robot) if self.home is None else fitted_parts(robot, self.home)
         )
+        gaits, on_two = self._gaits(robot, home, planner, steps), len(home.legs) == 2
+        duties = [(x.period, float(np.max(x.duty))) for _, x in gaits.schedules]
+        swing = min((period * (1.0 - duty) for period, duty in duties if duty < 1.0), default=np.inf)
+        clearance, speeds, joint = swing_limits(robot, home, self.clearance, swing)
+        duty = min(gaits.least_duty, *(duty for _, duty in duties))
+        speeds = speeds * (1.0 - duty) / duty  # of the body, which a foot that stands does not follow
+        fastest = np.minimum(fastest, [*speeds, np.inf])
+        words = weakness(robot, home)
+        if speeds[0] < SLOWEST * np.sqrt(gravity * planner.height):
+            words = f"joint {joint!r} is slow: it swings a leg at walks of up to {speeds[0]:.2g} m/s alone"
+        if words:
+            warn_caller(f"robot {robot.name!r} may fall: {words}", SimulationWarning)
         _check_command(robot, self.command, possible, planner.height)
-        _warn_of_speed(robot, self.command, fastest, len(home.legs) == 2)
+        _warn_of_speed(robot, self.command, fastest, on_two)
         _warn_of_reach(robot, home, self.command, steps.stances)
-        gaits = self._gaits(robot, home, planner, steps)
         return StartedLocomotion(
             robot,
             home,
@@ -149,7 +161,7 @@ class Locomotion:
             fastest,
             self.rate,
             self.friction,
-            min(self.clearance, highest_swing(robot, home)),
+            clearance,
             self.terrain,
             _checked_hands(robot, home, self.hands),
         )

@@ -64,7 +64,7 @@ class StartedLocomotion:
         possible: Projection of commands (vx, vy, yaw rate) onto those that the legs follow, (3, 3), mixed units.
         sampling_rate: Evaluations per second, [1/s].
         fastest: Largest velocity forward, to the left, and yaw rate, (3,), [m/s], [m/s], [rad/s].
-        friction, clearance, terrain, hands: As in `Locomotion`; the clearance is within `fitting.highest_swing`.
+        friction, clearance, terrain, hands: As in `Locomotion`; the clearance is within `fitting.swing_limits`.
     """
 
     robot: Robot

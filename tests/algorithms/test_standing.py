@@ -12,7 +12,7 @@ from legged import Limb, Link, Revolute, RobotBuilder, box_inertia, rod_inertia
 from legged.algorithms.legs.leg_chains import leg_chains, legs_text
 from legged.algorithms.legs.standing import home_of, inner_limits, standing_torques
 from legged.dynamics.kinematics import center_of_mass, link_poses, point_positions
-from legged.errors import DefinitionError, ReachError
+from legged.errors import DefinitionError, ReachError, SimulationWarning
 from legged.ground import Slope
 
 SOLVED = 1e-6  # [m], ten times the tolerance of an exact posture of legs of 1 m
@@ -210,12 +210,20 @@ def monopod(effort: float):
     return builder.build()
 
 
+def test_ball_joints_with_quaternions_are_refused():
+    ball = RobotBuilder("ball", Link("trunk", legged.sphere_inertia(1.0, 0.1)), base=legged.FloatingBase())
+    leg = Limb().add(legged.Spherical("hip"), Link("thigh", legged.sphere_inertia(1.0, 0.1)))
+    leg.add(Revolute("knee", "y"), Link("shank", legged.sphere_inertia(1.0, 0.1), {"foot": (0.0, 0.0, -1.0)}))
+    with pytest.raises(DefinitionError, match="has quaternion ball joints"):
+        home_of(ball.attach(leg, to="trunk").build())
+
+
 def test_standing_torques_are_moments_about_the_joints():
     """The force of the ground, the weight, acts at the foot; a joint bears its moment less that of the links below."""
     robot = monopod(100.0)
     home = home_of(robot)
     q = np.concatenate([robot.base.configuration(np.array([0, 0, home.base_height]), np.eye(3)), home.angles])
-    torques, ratio = standing_torques(robot, home)
+    torques, ratio, worst = standing_torques(robot, home)
     rotations, origins = link_poses(robot, q)
     foot = origins[2] + rotations[2] @ (0, 0, -0.4)
     middles = [origins[k] + rotations[k] @ (0, 0, -0.2) for k in (1, 2)]
@@ -226,6 +234,18 @@ def test_standing_torques_are_moments_about_the_joints():
     assert abs(knee) > 5.0  # the knee is bent
     np.testing.assert_allclose(torques, (hip, knee), atol=1e-6)  # tolerance of the linear program, 1e-7 of the forces
     assert ratio == pytest.approx(max(abs(hip), abs(knee)) / 100.0, abs=1e-8)
+    assert worst == int(abs(knee) > abs(hip))
+
+
+def test_the_joint_that_bounds_the_load_is_that_whose_limit_changes_it():
+    robot = robots.spatial_biped()
+    home = home_of(robot, 0.8 * home_of(robot).legs[0].length, nearest=True)
+    ratio, worst = standing_torques(robot, home)[1:]
+    changes = []
+    for joint in robot.joints:
+        effort = joint.definition.physics.effort
+        changes.append(ratio - standing_torques(robot.with_parameters({f"{joint.name}.effort": 1.1 * effort}), home)[1])
+    assert changes[worst] > 0.9 * max(changes) > 0.0
 
 
 def test_locomotion_refuses_a_robot_that_cannot_stand():
@@ -237,7 +257,8 @@ def test_locomotion_refuses_a_robot_that_cannot_stand():
     for share, words in ((1.01, ""), (0.99, "cannot stand: its joints need 1.01 times their largest torques, joint")):
         weak = robot.with_parameters({f"{joint.name}.effort": share * needed for joint in robot.joints})
         if not words:
-            law.initial_state(weak)
+            with pytest.warns(SimulationWarning, match="walking on one of them more than the double"):
+                law.initial_state(weak)
             continue
         with pytest.raises(DefinitionError, match=words):
             law.initial_state(weak)
@@ -252,7 +273,7 @@ def test_standing_torques_are_found_for_every_posture():
     home, generator = home_of(robot), np.random.default_rng(0)
     for size in 10.0 ** generator.uniform(-10.0, -1.0, 300):
         posture = replace(home, angles=home.angles + size * generator.standard_normal(home.angles.size))
-        torques, ratio = standing_torques(robot, posture)
+        torques, ratio, _ = standing_torques(robot, posture)
         assert np.all(np.isfinite(torques)) and 0.1 < ratio < 1.0
 
 

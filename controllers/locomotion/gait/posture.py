@@ -20,9 +20,10 @@ from legged.spatial import Array
 _BIPED_HIPS, _SLOW_HIPS = 0.82, 0.87
 """Heights of the hips of standing robots with two legs, and with two legs with slow joints, relative to their length. A
 leg that is almost straight moves its foot with slower joints; fast ones reach further from lower hips."""
-_HIGHER_HIPS = 0.86, 0.9, 0.92, 0.94
+_HIGHER_HIPS, _HIGHEST_HIPS = (0.86, 0.9, 0.92, 0.94), (0.95, 0.97)
 """Heights at which they stand if an ankle would be nearer than `BENDS` to the end of its range, or if joints could not
-hold the robot on one leg."""
+hold the robot on one leg, and heights for joints that could not at the first ones: hips of straighter legs move faster
+when a foot rises."""
 BENDS = 0.18
 """Least distance of the ankle, the third pitch joint, of a standing leg of two from the end of its range, [rad]."""
 _HOLDS, _ALIKE = 0.35, 1.05
@@ -48,18 +49,21 @@ def standing_posture(robot: Robot) -> Home:
     if len(home.legs) > 2:
         return home
     lowest, length = _SLOW_HIPS if has_slow_legs(robot, home) else _BIPED_HIPS, min(leg.length for leg in home.legs)
-    postures = (_over_held_places(robot, share * length) for share in (lowest, *_HIGHER_HIPS) if share >= lowest)
-    first, bent = None, []
-    for posture in postures:
+    first, bent, loads = None, [], []
+    for share in (lowest, *(share for share in (*_HIGHER_HIPS, *_HIGHEST_HIPS) if share > lowest)):
+        if share in _HIGHEST_HIPS and min(loads, default=0.0) <= _ALIKE:
+            break
+        posture = _over_held_places(robot, share * length)
         first = first or posture
         if _ankle_margin(robot, posture) > BENDS:
-            if not bent and _load(robot, posture) <= 1.0:
+            load = _load(robot, posture)
+            if not bent and load <= 1.0:
                 return posture
             bent.append(posture)
+            loads.append(load)
     if not bent:
         assert first is not None
         return first
-    loads = [_load(robot, posture) for posture in bent]
     return next(posture for posture, load in zip(bent, loads, strict=True) if load <= _ALIKE * min(loads))
 
 
@@ -101,8 +105,8 @@ def _over_held_places(robot: Robot, hip_height: float) -> Home:
 
 
 @lru_cache(maxsize=8)
-def held_torques(robot: Robot, home: Home) -> tuple[Array, float]:
-    """Return `standing_torques`, (nj,), [N m] or [N], and their ratio, which the choice of a posture and its check use.
+def held_torques(robot: Robot, home: Home) -> tuple[Array, float, int]:
+    """Return `standing_torques`, (nj,), [N m] or [N], their ratio and joint, for the choice and check of a posture.
 
     Args:
         robot: The robot. home: Its standing posture.
@@ -119,21 +123,43 @@ def check_torques(robot: Robot, home: Home) -> None:
     Raises:
         DefinitionError: They cannot.
     """
-    torques, ratio = held_torques(robot, home)
-    if ratio <= 1.0:
-        return
-    limits, shares = JointLimits.of(robot).torque, np.zeros(robot.nj)
-    np.divide(np.abs(torques), limits, out=shares, where=limits > 0.0)
-    others = shares.copy()
-    others[[k for leg in home.legs for k in leg.columns]] = 0.0  # forces at the feet do not change the other torques
-    worst = int(np.argmax(others if others.max() > (1.0 - 1e-6) * ratio else shares))
-    joint = next(joint for joint in robot.joints if joint.v.start <= robot.base.nv + worst < joint.v.stop)
-    raise DefinitionError(
-        f"robot {robot.name!r} cannot stand: its joints need {ratio:.3g} times their largest torques, joint "
-        f"{joint.name!r} {abs(torques[worst]):.3g} of {limits[worst]:.3g}; correct the limits of its file (limits of "
-        f"motors before their gears?), couple the joints that a linkage drives, or pass a posture that they hold, "
-        f"Locomotion(home=...)"
+    if (ratio := held_torques(robot, home)[1]) > 1.0:
+        raise DefinitionError(
+            f"robot {robot.name!r} cannot stand: its joints need {ratio:.3g} times their largest torques, "
+            f"{_weakest_joint(robot, home)}; correct the limits of its file (limits of motors before their gears?), "
+            f"couple the joints that a linkage drives, or pass a posture that they hold, Locomotion(home=...)"
+        )
+
+
+def weakness(robot: Robot, home: Home) -> str:
+    """Return the words of a warning that a joint of a leg hardly holds a robot with two legs on one of them, or "".
+
+    Args:
+        robot: The robot. home: Its standing posture.
+    """
+    _, ratio, worst = held_torques(robot, home)
+    if len(home.legs) > 2 or ratio <= _HOLDS * _ALIKE or not any(worst in leg.columns for leg in home.legs):
+        return ""
+    return (
+        f"standing on two legs takes {ratio:.2g} of the largest torques of its joints, {_weakest_joint(robot, home)}, "
+        f"and walking on one of them more than the double"
     )
+
+
+def _weakest_joint(robot: Robot, home: Home) -> str:
+    """Return the words of the joint that takes the largest share of its torque in a posture."""
+    torques, _, worst = held_torques(robot, home)
+    limit = JointLimits.of(robot).torque[worst]
+    return f"joint {joint_name(robot, worst)!r} {abs(torques[worst]):.3g} of {limit:.3g}"
+
+
+def joint_name(robot: Robot, column: int) -> str:
+    """Return the name of the joint of a joint coordinate.
+
+    Args:
+        robot: The robot. column: Index of the coordinate.
+    """
+    return next(x.name for x in robot.joints if x.v.start <= robot.base.nv + column < x.v.stop)
 
 
 def _ankle_margin(robot: Robot, home: Home) -> float:

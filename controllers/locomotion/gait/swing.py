@@ -39,6 +39,13 @@ class Profile(NamedTuple):
         """Largest forward velocity, relative to the mean."""
         return 1.0 / (1.0 - self.ramp)
 
+    @property
+    def climb(self) -> float:
+        """Largest velocity at which the height over the straight line changes, relative to its largest value over the
+        duration of the swing."""
+        p = self.power
+        return 4.0 * p / (2.0 * p - 1.0) ** 0.5 * ((2.0 * p - 2.0) / (2.0 * p - 1.0)) ** (p - 1)
+
 
 POINT = Profile(0.25, 2, 0.3)
 """Swings of point feet, which are fast."""

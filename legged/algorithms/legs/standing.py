@@ -17,6 +17,7 @@ from legged.checked import checked
 from legged.dynamics.inverse import inverse_dynamics
 from legged.dynamics.kinematics import center_of_mass, point_jacobian
 from legged.errors import ReachError
+from legged.robot.configuration import refuse_ball_quaternions
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -91,6 +92,7 @@ _HOMES: WeakKeyDictionary[Robot, dict[tuple[float | None, bool, float], Home]] =
 
 def _searched_home(robot: Robot, hip_height: float | None, nearest: bool, ahead: float) -> Home:
     """Return the standing posture of `home_of`."""
+    refuse_ball_quaternions(robot)
     legs = leg_chains(robot)
     bend = 0.9 if len(legs) <= 2 else 0.75
     hips = [hip_height or (_LEG if leg.swings_sideways else bend) * leg.length for leg in legs]
@@ -206,8 +208,9 @@ def standing_on(
     return place + np.array([0.0, 0.0, max(0.0, *depths)]), angles
 
 
-def standing_torques(robot: Robot, home: Home, friction: float = 0.5) -> tuple[Array, float]:
-    """Return the joint torques of a robot at rest, (nj,), [N m] or [N], and the largest ratio of one to its limit.
+def standing_torques(robot: Robot, home: Home, friction: float = 0.5) -> tuple[Array, float, int]:
+    """Return the joint torques of a robot at rest, (nj,), [N m] or [N], the largest ratio of one to its limit, and its
+    joint coordinate, that whose limit bounds the ratio most: the forces may load others as far.
 
     The forces at the feet are those that make this ratio least: they carry the robot, press, and are inclined by less
     than a pyramid of friction allows. Joints without a limit, and those without a motor, do not count. A robot whose
@@ -252,7 +255,9 @@ def standing_torques(robot: Robot, home: Home, friction: float = 0.5) -> tuple[A
     if solution.x is None:
         reason = f"the linear program for the forces that hold robot {robot.name!r} failed: {solution.message}"
         raise ReachError(reason)
-    return (load - J.T @ solution.x[:size])[nb:], float(solution.x[size])
+    prices = np.zeros(robot.nv)  # decreases of the ratio with the logarithms of the limits
+    prices[held] = limit[held] * np.abs(solution.ineqlin.marginals[: 2 * len(held)]).reshape(2, -1).sum(axis=0)
+    return (load - J.T @ solution.x[:size])[nb:], float(solution.x[size]), int(np.argmax(prices[nb:]))
 
 
 def folded_posture(robot: Robot, home: Home) -> Array:

@@ -9,8 +9,9 @@ from oracles.urdfs import all_urdfs
 import legged
 import robots
 from controllers import Command, Locomotion
-from controllers.locomotion.fitting import highest_swing, narrow_directions
+from controllers.locomotion.fitting import narrow_directions, swing_limits
 from controllers.locomotion.gait.feet import carrying_places, held_places
+from controllers.locomotion.gait.posture import held_torques, standing_posture, weakness
 from controllers.locomotion.velocity_command import slowed
 from legged.algorithms.legs.leg_chains import JointAxis
 from legged.algorithms.legs.standing import home_of
@@ -52,20 +53,71 @@ def test_a_line_foot_is_narrow_across_its_line_also_if_it_is_turned():
 def test_feet_rise_less_where_a_hip_is_near_the_end_of_its_range():
     free, law = robots.spatial_biped(), Locomotion("walk", clearance=0.2)
     started, memory = law.start(free, None, *law.initial_state(free))
-    assert highest_swing(free, started.home) > 0.2 and started.memory(memory).clearance == 0.2
+    assert started.memory(memory).clearance == 0.2
     home, height = started.home, started.height
+
+    def highest(robot: legged.Robot) -> float:
+        return swing_limits(robot, home, 0.2, np.inf)[0]  # as slow as it may be
+
     hips = [joint.name for joint in free.joints if "hip_y" in joint.name]
     hip = home.legs[0].pitch_columns[0]
     higher = home_of(free, home.hip_height - 0.1 * height)  # legs that are shorter by a rise of 0.1 h
     change = higher.angles[hip] - home.angles[hip]
     end = "lower" if change < 0.0 else "upper"
     near = free.with_parameters({f"{name}.{end}": home.angles[hip] + change for name in hips})
-    assert highest_swing(near, home) == pytest.approx(0.1, abs=0.025)  # it is linear in the angles
+    assert highest(near) == pytest.approx(0.1, abs=0.025)  # it is linear in the angles
     at = free.with_parameters({f"{name}.{end}": home.angles[hip] for name in hips})
-    assert highest_swing(at, home) == 0.06
-    assert highest_swing(robots.spatial_quadruped(), home_of(robots.spatial_quadruped())) == np.inf
+    assert highest(at) == pytest.approx(0.06)
+    dog = robots.spatial_quadruped()
+    rise, speeds, _ = swing_limits(dog, home_of(dog), 0.2, 0.3)
+    assert rise == 0.2 and np.isinf(speeds).all()
     limited, memory = replace(law, home=home).start(near, None, *law.initial_state(free))
-    assert limited.memory(memory).clearance == highest_swing(near, home)
+    assert limited.memory(memory).clearance == pytest.approx(highest(near))
+
+
+def test_slow_joints_bound_the_rise_and_the_speed_of_swings():
+    """Over a swing of 0.6 s a sole climbs with 3.43 times the mean rate of its rise and moves with 1.5 times its mean
+    velocity; rates of the knee by small changes of the standing posture."""
+    free, duration, small = robots.spatial_biped(), 0.6, 1e-3
+    started, _ = Locomotion("walk").start(free, None, *Locomotion("walk").initial_state(free))
+    home, height = started.home, started.height
+    knee = home.legs[0].pitch_columns[1]
+    lower = home_of(free, home.hip_height - small)  # [m]
+    rate = abs(lower.angles[knee] - home.angles[knee]) / small  # [rad/m]
+    climb = max(12.0 * x * (1.0 - x * x) ** 2 for x in np.linspace(0.0, 1.0, 1001)) / duration  # rise (1 - x^2)^3
+    knees = [joint.name for joint in free.joints if "knee" in joint.name]
+    slow = free.with_parameters({f"{name}.speed": rate * climb * 0.1 * height / 0.7 for name in knees})  # [rad/s]
+    assert swing_limits(slow, home, 0.15, duration)[0] == pytest.approx(0.1, rel=0.01)
+    hip = home.legs[0].pitch_columns[0]
+    hips = [joint.name for joint in free.joints if "hip_y" in joint.name]
+    turned = robots.spatial_biped().with_parameters({f"{name}.speed": 4.0 for name in hips})
+    rise, speeds, _ = swing_limits(turned, home, 0.15, duration)
+    q = np.concatenate([free.base.configuration(np.zeros(3), np.eye(3)), home.angles])
+    J = legged.point_jacobian(free, q, home.legs[0].link, started.planner.feet[0].sole)
+    inverse = np.linalg.inv(J[:, [free.base.nv + k for k in home.legs[0].columns]])
+    forward, _, up = np.abs(inverse[home.legs[0].columns.index(hip), 3:])  # [rad/m]
+    limit = 4.0 - up * climb * rise * height  # [rad/s], left to the hip
+    assert speeds[0] == pytest.approx(limit / (1.5 * forward), rel=0.01)  # [m/s]
+    slow = free.with_parameters({f"{name}.speed": 0.8 for name in hips})  # [rad/s]
+    assert swing_limits(slow, home, 0.15, duration)[0] == pytest.approx(0.06)
+    with pytest.warns(SimulationWarning, match="joint '(left|right)_hip_y_.' is slow"):
+        law, _ = Locomotion("walk", home=home).start(slow, None, *Locomotion("walk").initial_state(free))
+    assert law.fastest[0] < 0.5 * started.fastest[0]
+
+
+def test_a_warning_names_the_joint_that_hardly_holds_the_robot_on_one_leg():
+    robot = robots.spatial_biped()
+    law, home = Locomotion("stand"), standing_posture(robot)
+    state = law.initial_state(robot)
+    torques, *_ = held_torques(robot, home)
+    knees = [joint for joint in robot.joints if "knee" in joint.name]
+    need = max(abs(torques[joint.v.start - robot.base.nv]) for joint in knees)
+    for share, words in ((0.3, ""), (0.45, "joint '(left|right)_knee_.*")):
+        weak = robot.with_parameters({f"{joint.name}.effort": need / share for joint in knees})
+        assert bool(words) == bool(weakness(weak, home))
+        if words:
+            with pytest.warns(SimulationWarning, match=words):
+                replace(law, home=home).start(weak, None, *state)
 
 
 def test_one_end_of_a_sole_carries_a_robot_that_turns_if_the_leg_cannot_turn_the_sole():

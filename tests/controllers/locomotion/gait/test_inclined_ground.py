@@ -168,7 +168,7 @@ def test_a_robot_stands_over_the_part_of_its_soles_that_weak_ankles_hold():
 def test_hips_are_higher_where_bent_knees_would_not_hold_the_robot_on_one_leg():
     strong = robots.spatial_biped()
     low = standing_posture(strong)
-    torques, _ = standing_torques(strong, low)
+    torques, *_ = standing_torques(strong, low)
     knees = [joint for joint in strong.joints if "knee" in joint.name]
     need = max(abs(torques[joint.v.start - strong.base.nv]) for joint in knees)
     for share, is_higher in ((0.33, False), (0.5, True)):  # of the torque of the knees
