@@ -200,7 +200,7 @@ def _without_raised_parts(robot: Robot, names: Collection[str], up: Array) -> se
     ordered = sorted(names)
     points = np.array([robot.contact(name).position for name in ordered])
     arms = points - points.mean(axis=0)
-    _, extents, axes = np.linalg.svd(arms)
+    axes = np.linalg.svd(arms)[2]
     length = float(np.linalg.norm(np.ptp(points, axis=0)))
     if len(points) < 4 or np.abs(arms @ axes[2]).max() <= _UNEVEN * length:
         return set(names)
