@@ -36,8 +36,11 @@ _ACCELERATION = 60.0
 _FASTEST, _FASTEST_ON_TWO = 2.1, 0.5
 """Largest speeds of robots with more than two and with two legs, [sqrt(g h)]: more than any of them reached, and on two
 the largest that G1 holds."""
-_FASTEST_TURN_ON_TWO = 0.35
-"""Largest yaw rate of a robot with two legs, [sqrt(g / h)], which G1 holds; at 0.5 it falls."""
+_FASTEST_TURN_ON_TWO, _SLOW_TURN_ON_TWO = 0.5, 0.35
+"""Largest yaw rate of a robot with two legs, [sqrt(g / h)], which G1, T1 and the spatial biped of `robots` hold also
+with a velocity; and the one below which its hip yaws are slow."""
+_TURNED = 0.7
+"""Least rotation of a joint per rotation of the sole about the vertical axis with which its range bounds turns."""
 _SIDEWAYS, _AROUND = 1.0, 1.7
 """Largest speeds sideways, and of a foot around the body in a turn, of robots with more than two legs, [sqrt(g h)].
 Swings take too short a time at higher speeds."""
@@ -105,9 +108,12 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
         stances, hips, lengths, neighbors, float(np.sqrt(gravity / height)), narrow, sole_extents(feet, height)
     )
     fastest = _fastest(robot, q, feet, places, height)
-    turn = float(fastest[2]) / (_FASTEST_TURN_ON_TWO * float(np.sqrt(gravity / height)))
+    turn = float(fastest[2]) / (_SLOW_TURN_ON_TWO * float(np.sqrt(gravity / height)))
     if len(feet) == 2 and turn < 1.0 - 1e-9:
         feet = tuple(replace(foot, heading_share=turn * turn) for foot in feet)
+    if len(feet) == 2:
+        stance = (QUICK if any(narrow) else 1.0) * GAITS["walk"].period * GAITS["walk"].duty(2) / steps.omega
+        fastest[2] = min(fastest[2], 2.0 * _turn_of_soles(robot, home, q, feet) / stance)
     inertia, legs = _inertia(robot, q), _leg_inertias(robot, q, feet)
     limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
     inclined = inclined_walk(robot, home, q, any(narrow))
@@ -243,6 +249,8 @@ def _limits(robot: Robot, home: Home, q: Array, acceleration: float) -> JointLim
     after = _knee_bends(robot, home, less)
     for k, bend in bends.items():
         rate = (bend - after[k]) / (bend or _BEND)  # 2 where two coupled joints are the knee, negative with a rod
+        if not rate:  # a joint through the hip, whose range needs no bound
+            continue
         bent, least = bend / rate, min(_BEND, 0.5 * abs(bend)) / abs(rate)
         straight = q[robot.base.nq + k] - bent
         if bent > 0.0:
@@ -327,6 +335,23 @@ def _fastest(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, heig
         shares = (rates / speeds[list(foot.columns), None]).max(axis=0)
         fastest = np.minimum(fastest, 1.0 / np.maximum(shares, 1e-9))
     return fastest
+
+
+def _turn_of_soles(robot: Robot, home: Home, q: Array, feet: tuple[Foot, ...]) -> float:
+    """Return the largest angle about the vertical axis by which legs turn their soles to both sides, [rad].
+
+    Args:
+        robot: The robot. home: Its standing posture. q: Its configuration in this posture, (nq,). feet: Its feet.
+    """
+    model, limits, most = WholeBodyModel(robot, q, np.zeros(robot.nv)), JointLimits.of(robot), np.inf
+    room = np.minimum(limits.upper - home.angles, home.angles - limits.lower)
+    for foot in feet:
+        if foot.is_flat and len(foot.turns) == 3:
+            J, columns = foot_jacobian(model, foot), list(foot.columns)
+            rates = np.abs(np.linalg.pinv(J, rcond=MOVES) @ np.concatenate([foot.turns[:, 2], np.zeros(3)]))
+            turned = rates > _TURNED
+            most = float(np.min(room[columns][turned] / rates[turned], initial=most))
+    return most
 
 
 def _sideways(apart: float, unit: float, height: float) -> float:

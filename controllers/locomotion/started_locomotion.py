@@ -250,8 +250,8 @@ class StartedLocomotion:
         planned, displacement, response = ground.displacements(sequence, state, footsteps, landings, memory)
         reference = reference._replace(response=response)
         normals = [ground.normal(place, body.heading[0], plane) for place in places]
-        rates = [limited[2] if len(foot.turns) == 3 else 0.0 for foot in self.planner.feet]  # of soles that legs turn
-        turns = [rate * time for rate, time in zip(rates, state.until_middle, strict=True)]
+        rate = limited[2] if all(len(foot.turns) == 3 for foot in self.planner.feet) else 0.0  # of soles that legs turn
+        turns = [rate * time for time in state.until_middle]
         axes = [tangent_axes(n, reference.rotation[:, 0], turn) for n, turn in zip(normals, turns, strict=True)]
         progress = state.swing_progress
         motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, axes, progress, carrying)

@@ -51,6 +51,19 @@ def with_arms(hand: bool | None, sole=SOLE, toe=None, is_foot=None, ankle=(-1.5,
     return builder.build()
 
 
+def test_a_joint_about_an_axis_of_45_degrees_is_no_pitch_joint():
+    """The hip yaws of NAO, whose second pitch joint would otherwise count as the knee."""
+    limb, c = Limb(), np.sqrt(0.5)
+    limb.add(Revolute("yaw pitch", (0, c, -c)), Link("waist", rod_inertia(0.1, (0, 0, 0), (0, 0, -0.05))))
+    limb.add(Revolute("hip", "y"), Link("thigh", rod_inertia(2.0, (0, 0, 0), (0, 0, -0.4))))
+    shank = Link("shank", rod_inertia(1.5, (0, 0, 0), (0, 0, -0.4)), {"tip": (0, 0, -0.4)})
+    limb.add(Revolute("knee", "y"), shank, at=(0, 0, -0.4))
+    builder = RobotBuilder("inclined", Link("trunk", box_inertia(20.0, (0.2, 0.3, 0.5))))
+    for side, y in (("left", 0.1), ("right", -0.1)):
+        builder.attach(limb, to="trunk", at=(0, y, 0), prefix=f"{side}_")
+    assert [leg.pitch_columns for leg in leg_chains(builder.build())] == [(1, 2), (4, 5)]
+
+
 def test_arms_with_contact_points_are_no_legs():
     legs = leg_chains(with_arms(None))
     assert [chain.name for chain in legs] == ["left", "right"]

@@ -18,7 +18,7 @@ from legged.robot.robot import Robot
 from legged.robot.shapes import convex_hull
 
 Array = np.ndarray
-_PITCH = 0.7  # least cosine between the y axis and the axis of a joint that counts as a pitch joint
+_PITCH = 0.75  # least cosine between the y axis and the axis of a pitch joint: hip yaws of NAO have 0.71
 _LOWEST = 0.25
 """A limb is a leg if its contact points lie within this fraction of the height of the highest limb over the lowest
 contact point, all joints at zero."""

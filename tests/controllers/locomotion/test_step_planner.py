@@ -5,6 +5,7 @@ import pytest
 
 import robots
 from controllers import Command, Locomotion
+from controllers.locomotion.fitting import standing_parts
 from controllers.locomotion.gait.footsteps import GroundPlane
 from controllers.locomotion.gait.schedule import GaitState
 from legged.ground import Slope, Stairs
@@ -71,3 +72,15 @@ def test_steps_count_on_the_part_of_a_sole_that_the_ankle_holds():
     weak = strong.with_parameters({f"{name}.effort": 0.3 * place * weight for name in ankles})
     held = law.start(weak, None, *law.initial_state(weak))[0].feet_plan
     assert 0.1 * place < held.reach[0] < 0.5 * place
+
+
+def test_the_yaw_rate_on_two_feet_is_bounded_by_the_range_of_the_hip_yaws():
+    """A sole turns by the yaw rate times the duration of a stance, half of it to each side."""
+    robot = robots.spatial_biped()
+    ends = {name: 0.3 for name in robot.parameters() if "hip_z" in name and name.endswith(".upper")}
+    ends |= {name: -0.3 for name in robot.parameters() if "hip_z" in name and name.endswith(".lower")}  # [rad]
+    _, _, steps, _, fastest = standing_parts(robot)
+    assert fastest[2] == pytest.approx(0.5 * steps.omega)
+    _, _, steps, _, fastest = standing_parts(robot.with_parameters(ends))
+    stance = 0.6 * 3.6 / steps.omega  # [s]
+    assert 0.8 * 0.6 <= fastest[2] * stance <= 0.6  # the axes of bent legs are inclined
