@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+import legged
 from benchmarks.locomotion.loops import SAMPLE, Motions, motions_of
 from benchmarks.locomotion.trials import Trial
 from benchmarks.locomotion.walkers import Walker
@@ -30,7 +31,8 @@ class Outcome:
         law: Name of the control law.
         trial: The trial.
         unit: Units of (velocity forward, velocity to the left, yaw rate), (3,), [m/s], [m/s], [rad/s].
-        reached: Mean velocity in axes of the heading, (3,), in these units; NaN after a fall.
+        reached: Mean velocity of the center of mass in axes of the heading and mean yaw rate, (3,), in these units; NaN
+            after a fall.
         fallen_at: Time of the fall, [s]; NaN without one.
         power: Mean positive mechanical power of the joints over m g sqrt(g h); NaN if it is not known.
         torque: Largest root-mean-square torque of a joint over its effort limit; NaN if it is not known.
@@ -79,11 +81,13 @@ def outcomes(walker: Walker, law: str, motions: Motions) -> list[Outcome]:
     runs, robot = motions.runs, walker.robot
     unit = np.array([walker.speed, walker.speed, walker.turning])
     late = slice(round((1.0 - _LATE) * len(runs.times)), None)
-    effort = walker.effort()
+    effort, center_of_mass = walker.effort(), legged.compile(legged.center_of_mass, robot)
     results = []
     for i, trial in enumerate(motions.trials):
         power = torque = float("nan")
-        reached = np.full(3, np.nan) if runs.fallen[i] else _velocity(walker, runs.q[i, late]) / unit
+        reached, q = np.full(3, np.nan), runs.q[i, late]
+        if not runs.fallen[i]:
+            reached = _velocity(walker, q, center_of_mass(q)) / unit
         if motions.tau is not None and not runs.fallen[i]:
             tau, rates = motions.tau[i, late, robot.base.nv :], runs.v[i, late, robot.base.nv :]
             watts = float(np.maximum(tau * rates, 0.0).sum(axis=1).mean())
@@ -159,12 +163,21 @@ def refused(walker: Walker, law: str, trials: Sequence[Trial]) -> list[Outcome]:
     return [Outcome(walker.name, law, trial, unit, (nan, nan, nan), 0.0) for trial in trials]
 
 
-def _velocity(walker: Walker, q: Array) -> Array:
-    """Return the mean velocity of the base in axes of its heading and the mean yaw rate, (3,), [m/s] and [rad/s]."""
+def _velocity(walker: Walker, q: Array, centers: Array) -> Array:
+    """Return the mean velocity of the center of mass in axes of the heading and the mean yaw rate, (3,).
+
+    In turns a base origin beside the center of mass, such as that of T1, 0.09 m behind it, moves around it.
+
+    Args:
+        walker: The robot. q: Configurations, (n, nq), mixed units. centers: Centers of mass, (n, 3), [m], world axes.
+
+    Returns:
+        Forward and to the left, [m/s], and yaw rate, [rad/s].
+    """
     base = walker.robot.base
-    poses = [base.pose(row[: base.nq]) for row in q]
-    headings = np.unwrap([np.arctan2(R[1, 0], R[0, 0]) for R, _ in poses])
-    rates = np.diff([origin[:2] for _, origin in poses], axis=0) / SAMPLE
+    rotations = [base.pose(row[: base.nq])[0] for row in q]
+    headings = np.unwrap([np.arctan2(R[1, 0], R[0, 0]) for R in rotations])
+    rates = np.diff(centers[:, :2], axis=0) / SAMPLE
     middle = 0.5 * (headings[1:] + headings[:-1])
     c, s = np.cos(middle), np.sin(middle)
     along, left = c * rates[:, 0] + s * rates[:, 1], c * rates[:, 1] - s * rates[:, 0]
