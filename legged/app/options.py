@@ -16,14 +16,10 @@ from legged.output import as_terminal, printable
 
 
 def stop(reason: str) -> NoReturn:
-    """End a command whose run ended early, after its results are written.
-
-    Args:
-        reason: Why the run ended; `Run.ended`.
+    """End a command whose run ended early for a reason, `Run.ended`: exit status 130 after Ctrl-C.
 
     Raises:
-        typer.Exit: After Ctrl-C, with exit status 130.
-        SimulationError: After a fall or a divergence, for which the command line ends with exit status 1.
+        SimulationError: After a fall or a divergence, with exit status 1.
     """
     if not reason.startswith("interrupted"):
         raise SimulationError(reason)

@@ -126,7 +126,7 @@ def test_the_period_follows_the_actual_speed_of_a_robot_that_is_faster_than_its_
     assert followed((slow,), (fast, 0.0, 0.0), pronk) == pytest.approx(command(slow))  # faster in part of a cycle
     even = ContactSchedule(0.5, 0.5, (0.0, 0.5)).parameters
     on_two = GaitChoice(((0.0, TROT),), False, 0.5, 0.1, SIDES[:2], HEIGHT, GRAVITY)
-    assert on_two.followed(command(slow), np.array([fast, 0.0, 0.0]), even) == pytest.approx(command(slow))
+    assert on_two.followed(command(slow), np.array([2.0 * fast, 0.0, 0.0]), even) == pytest.approx(command(slow))
 
 
 def test_on_two_feet_the_duty_factor_falls_before_the_period_and_stances_are_shorter():
