@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -118,8 +119,12 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
     inclined = inclined_walk(robot, home, q, any(narrow))
     closely = any(narrow) or any(len(foot.turns) < 3 for foot in feet)
+    weight: Any = height**2
+    if len(feet) == 2 and robot.mass < 3.0 * _mass_of_legs(robot, home):  # the trunk has less mass than a leg
+        weight = np.diag(inertia) / robot.mass  # angular momentum counts as linear momentum does
+        weight[:2] = weight[:2].mean()
     planner = MotionPlanner(
-        robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits, inclined, closely
+        robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits, inclined, closely, weight
     )
     return home, planner, steps, possible, fastest
 

@@ -71,6 +71,7 @@ class MotionPlanner:
         base_height: Of the base origin over the ground in the posture, [m].
         gravity: Magnitude, [m/s^2]. limits: Limits of the joints. inclined: What changes on inclined ground.
         follows_closely: Whether flat feet follow their paths closely, see `path_weights`.
+        rotation_weight: Of the planned rotation, [m^2], a number or one for each axis, (3,).
     """
 
     robot: Robot
@@ -84,6 +85,7 @@ class MotionPlanner:
     limits: JointLimits
     inclined: InclinedWalk = InclinedWalk()  # noqa: RUF009
     follows_closely: bool = False
+    rotation_weight: Any = 0.0
 
     def __post_init__(self) -> None:
         if self.plans_average:
@@ -328,7 +330,7 @@ class MotionPlanner:
         """Return the contacts and tasks of whole-body control; arguments as in `torques`."""
         w = 1.0 / self.time_unit
         linear = Tracking(acceleration=plan.acceleration, gains=(0.0, 0.0))
-        angular = Tracking(acceleration=plan.angular_acceleration, gains=(0.0, 0.0), weight=self.height**2)
+        angular = Tracking(acceleration=plan.angular_acceleration, gains=(0.0, 0.0), weight=self.rotation_weight)
         weights = np.full(self.robot.nj, _OTHERS)
         weights[[*(k for foot in self.feet for k in foot.columns), *arms]] = _DETERMINED
         still = Tracking(gains=(_POSTURE**2 * w * w, 2 * _POSTURE * w), weight=weights, level=1)

@@ -318,29 +318,6 @@ def test_knees_bend_by_a_fifth_of_a_radian_at_least():
             assert length(end) < length(end - 0.2 * sign) - 1e-4
 
 
-def test_a_knee_of_two_coupled_joints_bends_by_a_fifth_of_a_radian_in_both_together():
-    """Thigh and shank turn by twice the coordinate, so that its end is 0.1 rad from the straight leg."""
-    trunk = legged.Link("trunk", legged.box_inertia(20.0, (0.2, 0.3, 0.4)))
-    biped = legged.RobotBuilder("rolling knees", trunk, base=legged.FloatingBase())
-    bone = legged.box_inertia(1.0, (0.05, 0.05, 0.3))
-    corners = {f"{x}{y}": (x, y, -0.05) for x in (-0.1, 0.1) for y in (-0.03, 0.03)}  # [m]
-    for side, sign in (("left", 1.0), ("right", -1.0)):
-        axes = {"roll": "x", "hip": "y", "upper": "y", "lower": "y", "ankle": "y"}
-        joints = [legged.Revolute(name, axis) for name, axis in axes.items()]
-        leg = legged.Limb().add(joints[0], legged.Link("hips", bone)).add(joints[1], legged.Link("thigh", bone))
-        leg.add(joints[2], legged.Link("knee", bone), at=(0.0, 0.0, -0.4))
-        leg.add(joints[3], legged.Link("shank", bone), at=(0.0, 0.0, -0.05))
-        leg.add(joints[4], legged.Link("foot", bone, corners), at=(0.0, 0.0, -0.4))
-        biped.attach(leg, to="trunk", at=(0.0, 0.1 * sign, -0.2), prefix=f"{side}_")
-        biped.couple(f"{side}_lower", f"{side}_upper")
-    robot, law = biped.build(), Locomotion("stand")
-    started, _ = law.start(robot, None, *law.initial_state(robot))
-    for leg in started.home.legs:
-        knee = leg.pitch_columns[1]
-        end = started.planner.limits.lower if started.home.angles[knee] > 0.0 else started.planner.limits.upper
-        assert abs(end[knee]) == pytest.approx(0.1, abs=0.03) and end[knee] * started.home.angles[knee] > 0.0
-
-
 def test_a_command_decreases_faster_than_it_increases():
     fast, slow = 0.15 * 9.81 * 0.01, 0.05 * 9.81 * 0.01  # [m/s]
     for wanted, last, change in (

@@ -1,8 +1,9 @@
-"""The plan of the next steps on known ground: the plane under two feet."""
+"""The plan of the next steps on known ground, and bounds and weights that follow from the legs of two feet."""
 
 import numpy as np
 import pytest
 
+import legged
 import robots
 from controllers import Command, Locomotion
 from controllers.locomotion.fitting import standing_parts
@@ -74,6 +75,16 @@ def test_steps_count_on_the_part_of_a_sole_that_the_ankle_holds():
     assert 0.1 * place < held.reach[0] < 0.5 * place
 
 
+def test_angular_momentum_counts_as_linear_momentum_does_if_the_trunk_is_lighter_than_a_leg():
+    robot = robots.spatial_biped()
+    planner = standing_parts(robot)[1]
+    assert planner.rotation_weight == planner.height**2
+    light = robot.with_parameters({"trunk_1.mass": 5.0})  # [kg], a leg has 10.5
+    planner = standing_parts(light)[1]
+    x, y, z = np.diag(planner.inertia) / light.mass
+    assert planner.rotation_weight == pytest.approx([0.5 * (x + y), 0.5 * (x + y), z])
+
+
 def test_the_yaw_rate_on_two_feet_is_bounded_by_the_range_of_the_hip_yaws():
     """A sole turns by the yaw rate times the duration of a stance, half of it to each side."""
     robot = robots.spatial_biped()
@@ -84,3 +95,26 @@ def test_the_yaw_rate_on_two_feet_is_bounded_by_the_range_of_the_hip_yaws():
     _, _, steps, _, fastest = standing_parts(robot.with_parameters(ends))
     stance = 0.6 * 3.6 / steps.omega  # [s]
     assert 0.8 * 0.6 <= fastest[2] * stance <= 0.6  # the axes of bent legs are inclined
+
+
+def test_a_knee_of_two_coupled_joints_bends_by_a_fifth_of_a_radian_in_both_together():
+    """Thigh and shank turn by twice the coordinate, so that its end is 0.1 rad from the straight leg."""
+    trunk = legged.Link("trunk", legged.box_inertia(20.0, (0.2, 0.3, 0.4)))
+    biped = legged.RobotBuilder("rolling knees", trunk, base=legged.FloatingBase())
+    bone = legged.box_inertia(1.0, (0.05, 0.05, 0.3))
+    corners = {f"{x}{y}": (x, y, -0.05) for x in (-0.1, 0.1) for y in (-0.03, 0.03)}  # [m]
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        axes = {"roll": "x", "hip": "y", "upper": "y", "lower": "y", "ankle": "y"}
+        joints = [legged.Revolute(name, axis) for name, axis in axes.items()]
+        leg = legged.Limb().add(joints[0], legged.Link("hips", bone)).add(joints[1], legged.Link("thigh", bone))
+        leg.add(joints[2], legged.Link("knee", bone), at=(0.0, 0.0, -0.4))
+        leg.add(joints[3], legged.Link("shank", bone), at=(0.0, 0.0, -0.05))
+        leg.add(joints[4], legged.Link("foot", bone, corners), at=(0.0, 0.0, -0.4))
+        biped.attach(leg, to="trunk", at=(0.0, 0.1 * sign, -0.2), prefix=f"{side}_")
+        biped.couple(f"{side}_lower", f"{side}_upper")
+    robot, law = biped.build(), Locomotion("stand")
+    started, _ = law.start(robot, None, *law.initial_state(robot))
+    for leg in started.home.legs:
+        knee = leg.pitch_columns[1]
+        end = started.planner.limits.lower if started.home.angles[knee] > 0.0 else started.planner.limits.upper
+        assert abs(end[knee]) == pytest.approx(0.1, abs=0.03) and end[knee] * started.home.angles[knee] > 0.0
