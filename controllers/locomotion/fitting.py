@@ -41,7 +41,7 @@ _FASTEST_TURN_ON_TWO, _SLOW_TURN_ON_TWO = 0.5, 0.35
 """Largest yaw rate of a robot with two legs, [sqrt(g / h)], which G1, T1 and the spatial biped of `robots` hold also
 with a velocity; and the one below which its hip yaws are slow."""
 _TURNED = 0.7
-"""Least rotation of a joint per rotation of the sole about the vertical axis with which its range bounds turns."""
+"""A joint bounds the yaw rate if it turns by at least this fraction of the rotation of the sole about the vertical."""
 _SIDEWAYS, _AROUND = 1.0, 1.7
 """Largest speeds sideways, and of a foot around the body in a turn, of robots with more than two legs, [sqrt(g h)].
 Swings take too short a time at higher speeds."""
@@ -66,11 +66,11 @@ _BESIDE = 0.2
 this ratio."""
 _RISING = 0.7
 """Largest speed of a joint, of its no-load speed, at which a foot rises: at it a motor gives a third of its torque."""
-_LEFT = 0.1
+_LEAST_REMAINING = 0.1
 """Least share of a joint's largest speed that moves a foot along while it rises, so that the speeds are not zero."""
 SLOWEST = 0.15
-"""Largest speed forward on two feet by the speeds of the joints, [sqrt(g h)], below which a robot may fall: Romeo, with
-0.1, falls in half of its walks."""
+"""Bound of the forward speed of two feet by joint speeds, [sqrt(g h)], below which a warning says that the robot may
+fall: Romeo, with 0.1, falls in half of its walks."""
 LEAST_RISE = 0.06
 """Height to which a foot swings at least, relative to that of the center of mass, see `swing_limits`."""
 QUICK = 0.72
@@ -120,7 +120,7 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     inclined = inclined_walk(robot, home, q, any(narrow))
     closely = any(narrow) or any(len(foot.turns) < 3 for foot in feet)
     weight: Any = height**2
-    if len(feet) == 2 and robot.mass < 3.0 * _mass_of_legs(robot, home):  # the trunk has less mass than a leg
+    if len(feet) == 2 and robot.mass < 3.0 * _mean_leg_mass(robot, home):  # the trunk has less mass than a leg
         weight = np.diag(inertia) / robot.mass  # angular momentum counts as linear momentum does
         weight[:2] = weight[:2].mean()
     planner = MotionPlanner(
@@ -178,8 +178,9 @@ def swing_limits(robot: Robot, home: Home, clearance: float, duration: float) ->
 
     A foot that rises under its hip bends hip and knee. Where a hip, the first pitch joint of a leg, is near the end of
     its range in the standing posture, the body would have to lean back and to rise at each step; where hips or knees
-    are slow, the body turns against a leg that lags. The rise is at least 0.06 h. The speeds are those relative to the
-    body at which a joint above the ankle has its largest speed while the foot rises at its largest one.
+    are slow, the body turns against a leg that lags. The rise is at least the smaller one of 0.06 h and the
+    desired rise. The speeds are the mean horizontal ones of a foot relative to the body at which a joint above the
+    ankle reaches its no-load speed while the foot rises at its largest rate.
 
     Args:
         robot: The robot. home: Its standing posture. duration: Of a swing, [s].
@@ -205,7 +206,7 @@ def swing_limits(robot: Robot, home: Home, clearance: float, duration: float) ->
         shares += [peaks * np.abs(rates[i]) / limits.speed[i] for i in above]
     *ways, up = np.array(shares).T
     rise = min(clearance * height, max(LEAST_RISE * height, min(room, _RISING / max(up.max(), 1e-9))))
-    left = np.maximum(1.0 - rise * up, _LEFT)
+    left = np.maximum(1.0 - rise * up, _LEAST_REMAINING)
     speeds = [left / np.maximum(way, 1e-9) for way in ways]
     return rise / height, np.min(speeds, axis=1), joint_name(robot, columns[int(np.argmin(speeds[0]))])
 
@@ -224,10 +225,10 @@ def narrow_directions(robot: Robot, home: Home, feet: tuple[Foot, ...], height: 
         axes = np.linalg.svd(places - places.mean(axis=0))[2]  # along the foot, which may be turned, and across it
         for axis in axes:
             narrow[np.argmax(np.abs(axis))] |= np.ptp(places @ axis) < _NARROW * height
-    return bool(narrow[0]), bool(narrow[1] or _mass_of_legs(robot, home) > _HEAVY * robot.mass)
+    return bool(narrow[0]), bool(narrow[1] or _mean_leg_mass(robot, home) > _HEAVY * robot.mass)
 
 
-def _mass_of_legs(robot: Robot, home: Home) -> float:
+def _mean_leg_mass(robot: Robot, home: Home) -> float:
     """Return the mean mass of the links that the joints of a leg move, [kg]."""
     hips = {robot.base.nv + leg.columns[0] for leg in home.legs}
     bodies = [{robot.bodies[k].v.start for k in robot.ancestors(link.body)[:-1]} for link in robot.links]
@@ -253,8 +254,10 @@ def _limits(robot: Robot, home: Home, q: Array, acceleration: float) -> JointLim
         less[robot.base.nq + k] -= bend or _BEND
     after = _knee_bends(robot, home, less)
     for k, bend in bends.items():
-        rate = (bend - after[k]) / (bend or _BEND)  # 2 where two coupled joints are the knee, negative with a rod
-        if not rate:  # a joint through the hip, whose range needs no bound
+        rate = (bend - after[k]) / (
+            bend or _BEND
+        )  # 2 where two coupled joints are the knee, negative for a knee that a rod drives
+        if not rate:  # an axis through the hip
             continue
         bent, least = bend / rate, min(_BEND, 0.5 * abs(bend)) / abs(rate)
         straight = q[robot.base.nq + k] - bent

@@ -65,7 +65,7 @@ class Locomotion:
         friction: Friction coefficient that the controller counts on.
         clearance: Largest height of swinging feet over the straight line from lift-off to landing place, and over known
             terrain between, relative to the height of the center of mass of the standing robot. Two feet rise no higher
-            than the hips can bend in the standing posture, see `fitting.swing_limits`.
+            than the hips can bend in the standing posture and joints reach in time, see `fitting.swing_limits`.
         terrain: The terrain that the controller knows; None for a blind robot, which continues the plane through the
             last places of its feet, waits for feet that meet an obstacle or lower ground, and lifts its feet by up to
             0.15 h more on ground at heights that it did not expect.
@@ -140,11 +140,11 @@ class Locomotion:
         swing = min((period * (1.0 - duty) for period, duty in duties if duty < 1.0), default=np.inf)
         clearance, speeds, joint = swing_limits(robot, home, self.clearance, swing)
         duty = min(gaits.least_duty, *(duty for _, duty in duties))
-        speeds = speeds * (1.0 - duty) / duty  # of the body, which a foot that stands does not follow
+        speeds = speeds * (1.0 - duty) / duty  # of the body over a foot that stands
         fastest = np.minimum(fastest, [*speeds, np.inf])
         words = weakness(robot, home)
         if speeds[0] < SLOWEST * np.sqrt(gravity * planner.height):
-            words = f"joint {joint!r} is slow: it swings a leg at walks of up to {speeds[0]:.2g} m/s alone"
+            words = f"joint {joint!r} is slow: its largest speed limits walks to {speeds[0]:.2g} m/s"
         if words:
             warn_caller(f"robot {robot.name!r} may fall: {words}", SimulationWarning)
         _check_command(robot, self.command, possible, planner.height)

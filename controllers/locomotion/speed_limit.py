@@ -8,13 +8,15 @@ at their limit. The load s of the robot is the largest of them forward, and the 
 1.44 times that of the motors, backward, sideways and in turns, where robots fall when several of them are below their
 limit; between, with the fourth power f of the share of forward vx in the speed, it is f times the first plus 1 - f
 times the second. In paces, bounds, gallops and pronks, whose trunk moves in all directions in each cycle, f is zero, in
-a walk it is 0.7 times this power. In a trot the second is multiplied by 1.2. The speed limit u has the rate
+a walk it is 0.7 times this power. The second is multiplied by 1.2 in a trot, by 1 in those gaits. The speed limit u
+has the rate
 
     du/dt = a (1 - s) / 0.5,    between -(3 - 2 f) 0.05 g and a.
 
 The acceleration a is 0.05 g. Forward and backward it is up to 0.15 g at speeds up to 0.8 sqrt(g h), with a transition
 until 1.3 sqrt(g h), as long as no motor is at its limit: motors of a robot that is near its largest speed are at theirs
-before. In paces, bounds, gallops and pronks an increase is slower by the factor 0.4, since loads rise within a cycle.
+before. In paces, bounds, gallops and pronks, whose loads have peaks in each cycle, it increases more slowly, by the
+factor 0.4.
 
 In these gaits the trunk inclines, rises and lags in each cycle at all speeds. The tolerances of the first three loads
 are therefore 1 + 4 U times as large, with the unevenness U of the gait (`GaitChoice.unevenness`): once in a trot, and
@@ -47,7 +49,7 @@ _LAG = 0.1  # [sqrt(g h)], commanded minus actual speed
 _UNEVEN = 4.0  # factor of the unevenness of a gait by which these tolerances increase
 _TOGETHER = 0.5  # weight of the changing number of standing feet in that of the inclination
 _ASIDE = 1.2  # factor of the load backward, sideways and in turns in even gaits
-_CAREFUL = 0.4  # of the growth of the limit in uneven gaits
+_UNEVEN_GROWTH = 0.4  # factor of the growth of the limit in uneven gaits
 _SATURATED = 0.6  # share of the time in which a motor gives all torque that it has at its speed
 _ALL = 0.98  # of this torque, from which on it is all
 _RISE, _FALL, _MEAN = 0.3, 3.0, 3.0
@@ -126,8 +128,8 @@ class SpeedLimit(NamedTuple):
         load = forward * largest + (1.0 - forward) * aside * np.sqrt(positive @ (_SUM * positive) + 1e-12)
         slow = np.minimum(np.maximum((_FAST - self.most / unit) / (_FAST - _SLOW), 0.0), 1.0)
         slow = slow * np.abs(along) * np.maximum(1.0 - filtered[3] * _SATURATED / _SPARE, 0.0)
-        careful = _CAREFUL + (1.0 - _CAREFUL) * even
-        growth = where(load < 1.0, careful * (_GROWTH + (_GROWTH_IF_SLOW - _GROWTH) * slow), _GROWTH)
+        share = _UNEVEN_GROWTH + (1.0 - _UNEVEN_GROWTH) * even
+        growth = where(load < 1.0, share * (_GROWTH + (_GROWTH_IF_SLOW - _GROWTH) * slow), _GROWTH)
         fall = 1.0 + (_DECREASE - 1.0) * (1.0 - forward)
         rate = growth * gravity * np.minimum(np.maximum((1.0 - load) / _WIDTH, -fall), 1.0)
         most = np.maximum(np.minimum(self.most + dt * rate, last + _MARGIN * unit), free)

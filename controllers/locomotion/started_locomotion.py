@@ -252,9 +252,9 @@ class StartedLocomotion:
         normals = [ground.normal(place, body.heading[0], plane) for place in places]
         rate = limited[2] if all(len(foot.turns) == 3 for foot in self.planner.feet) else 0.0  # of soles that legs turn
         turns = [rate * time for time in state.until_middle]
-        axes = [tangent_axes(n, reference.rotation[:, 0], turn) for n, turn in zip(normals, turns, strict=True)]
+        soles = [tangent_axes(n, reference.rotation[:, 0], turn) for n, turn in zip(normals, turns, strict=True)]
         progress = state.swing_progress
-        motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, axes, progress, carrying)
+        motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, soles, progress, carrying)
         plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.costates)
         ground_under = np.array([path[0], path[1], plane.height(path[:2])])
         axes = HeadingAxes(ground_under, reference.velocity, path[2], reference.yaw_rate)

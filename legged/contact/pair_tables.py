@@ -319,7 +319,7 @@ def _placing() -> BatchKernel:
 
     matrix, vector = (3, 3), (3,)
     shapes = {"R": matrix, "o": vector, "reach": (), "Q": matrix, "c": vector, "before": vector, "allowance": ()}
-    return BatchKernel(place, shapes).ahead()
+    return BatchKernel(place, shapes).compile_ahead()
 
 
 @cache

@@ -149,9 +149,8 @@ class EqualRobots:
         self._carriers, self.loads = carriers(loop.robot), np.zeros((len(wrench_rows), LOAD))
         self.wrench_rows = wrench_rows
         self.touching = np.flatnonzero(np.isin(self.bodies, list(touching)).any(axis=0))
-        # The world, which is the first body of a group, is not shifted.
-        self._shift_of_bodies = np.where((self.bodies > 0)[..., None], self._shift[:, None], 0.0)
-        self._pose_kernel = BatchKernel(self._poses, {"q": self.q.shape[1:]}, states=_SAMPLES).ahead()
+        self._shift_of_bodies = np.where((self.bodies > 0)[..., None], self._shift[:, None], 0.0)  # 0 is the world
+        self._pose_kernel = BatchKernel(self._poses, {"q": self.q.shape[1:]}, states=_SAMPLES).compile_ahead()
 
     def record(self, do: Recording, memory: StepMemory, bodies: Bodies, kind: int) -> tuple[PreparedCall, Array]:
         """Record the calls that begin a time step of the robots, and return the one that ends it.
@@ -175,7 +174,7 @@ class EqualRobots:
         """Record the call of `_start`, and return the places of its results; velocities are written to `bodies`."""
         (count, nq), nv = self.q.shape, self.v.shape[1]
         shapes = {"q": (nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)), "shift": self._shift_of_bodies.shape[1:]}
-        kernel = BatchKernel(self._start, {"h": (), **shapes, **self._shape_of_loads}, states=count).ahead()
+        kernel = BatchKernel(self._start, {"h": (), **shapes, **self._shape_of_loads}, states=count).compile_ahead()
         results: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
         middle, geometry = MiddleOfStep(*results[:6]), Geometry(*results[6:])
         middle = middle._replace(v=self._rows_of_v(bodies.v), v_free=self._rows_of_v(bodies.v_free))
@@ -200,7 +199,7 @@ class EqualRobots:
         (count, nq), nv = self.q.shape, self.v.shape[1]
         shapes = dict.fromkeys(("v", "v_free", "v_next", "before", "tau", "damping", "slope", "impulse"), (nv,))
         shapes = {"h": (), "q": (nq,), **shapes, "momenta": middle.momenta.shape[1:], **self._shape_of_loads}
-        kernel = BatchKernel(self._end, shapes, states=count).ahead()
+        kernel = BatchKernel(self._end, shapes, states=count).compile_ahead()
         arrays = bodies.v_next, memory.v, memory.tau, memory.damping
         in_middle = middle.q, middle.v, middle.v_free
         rest = middle.slope, middle.impulse, middle.momenta
@@ -330,7 +329,8 @@ class EqualRobots:
     @cached_property
     def energy_kernel(self) -> BatchKernel:
         """The kernel of `energies` of one robot, which another thread compiles if a processor is free."""
-        return BatchKernel(self._energies, {"q": self.q.shape[1:], "v": self.v.shape[1:]}, states=_SAMPLES).ahead()
+        shapes = {"q": self.q.shape[1:], "v": self.v.shape[1:]}
+        return BatchKernel(self._energies, shapes, states=_SAMPLES).compile_ahead()
 
 
 def _rows(array: Array, entries: Array) -> Rows:

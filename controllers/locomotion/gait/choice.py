@@ -27,9 +27,9 @@ _TRAVEL, _TRAVEL_ON_TWO = 0.95, 0.7
 """Distance that the body moves in a stance, from which on period and duty factor become smaller, [h]; with soles, which
 stay flat while the leg behind the body is stretched, it is less."""
 _LATERAL, _TURNING = 2.0, 2.2
-"""Factors of a way to the side and in a turn in this distance, with more than two feet: the body moves further away
-from the line between two feet that stand, and this line turns. Feet of the trailing side land outside of their places
-to keep away from those of the other side, so that long ways stretch their legs."""
+"""Factors of a distance to the side and in a turn in this one, with more than two feet: the body moves further away
+from the line between two feet that stand, and this line turns. Feet of the trailing side land farther out than
+planned, to keep away from those of the other side, so that long distances stretch their legs."""
 _FASTER = 1.5  # largest ratio of actual and commanded speed that the period follows
 _SLOWEST = 0.2  # [sqrt(g h)], least speed to which the actual one is compared
 _PATIENCE = 1.5  # [sqrt(h / g)], longest time for which the gait waits for a foot at an obstacle or over low ground
@@ -113,7 +113,9 @@ class GaitChoice:
         return np.concatenate([np.stack([target[0] * factor / excess]), duty / factor, target[1 + n :]])
 
     def followed(self, command: Array, actual: Array, target: Array) -> Array:
-        """Return the command of a robot with more than two feet that is faster than it at its actual speed, (7,).
+        """Return the command with its velocity raised to the actual speed if the robot is faster, (7,).
+
+        It is raised at most 1.5 times, and on two feet it is unchanged.
 
         Stances that suit a slower command are too long for such a robot: its feet stay behind, so that it leans forward
         and becomes still faster. The velocity of the command is multiplied by one factor. In gaits whose speed changes

@@ -22,8 +22,8 @@ _BIPED_HIPS, _SLOW_HIPS = 0.82, 0.87
 leg that is almost straight moves its foot with slower joints; fast ones reach further from lower hips."""
 _HIGHER_HIPS, _HIGHEST_HIPS = (0.86, 0.9, 0.92, 0.94), (0.95, 0.97)
 """Heights at which they stand if an ankle would be nearer than `BENDS` to the end of its range, or if joints could not
-hold the robot on one leg, and heights for joints that could not at the first ones: hips of straighter legs move faster
-when a foot rises."""
+hold the robot on one leg; and heights that are tried if joints could not at any of these, since straighter legs need
+faster hips to raise a foot."""
 BENDS = 0.18
 """Least distance of the ankle, the third pitch joint, of a standing leg of two from the end of its range, [rad]."""
 _HOLDS, _ALIKE = 0.35, 1.05
@@ -106,7 +106,7 @@ def _over_held_places(robot: Robot, hip_height: float) -> Home:
 
 @lru_cache(maxsize=8)
 def held_torques(robot: Robot, home: Home) -> tuple[Array, float, int]:
-    """Return `standing_torques`, (nj,), [N m] or [N], their ratio and joint, for the choice and check of a posture.
+    """Return the result of `standing_torques`, which the choice of a posture and its check use.
 
     Args:
         robot: The robot. home: Its standing posture.
@@ -142,12 +142,12 @@ def weakness(robot: Robot, home: Home) -> str:
         return ""
     return (
         f"standing on two legs takes {ratio:.2g} of the largest torques of its joints, {_weakest_joint(robot, home)}, "
-        f"and walking on one of them more than the double"
+        f"and walking, which loads one leg at a time, takes more than twice as much"
     )
 
 
 def _weakest_joint(robot: Robot, home: Home) -> str:
-    """Return the words of the joint that takes the largest share of its torque in a posture."""
+    """Return name, torque and limit of the joint that takes the largest share of its torque in a posture, as text."""
     torques, _, worst = held_torques(robot, home)
     limit = JointLimits.of(robot).torque[worst]
     return f"joint {joint_name(robot, worst)!r} {abs(torques[worst]):.3g} of {limit:.3g}"

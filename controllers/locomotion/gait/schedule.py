@@ -175,7 +175,7 @@ class GaitState(NamedTuple):
 
     @property
     def until_middle(self) -> list[Any]:
-        """Time until the middle of the present stance of a foot that stands, or of the next one, (n,), [s]."""
+        """Time to the middle of the stance of each foot, negative after it, of the next one in the air, (n,), [s]."""
         rows = zip(self.local, self.duty, self.stance, strict=True)
         return [(0.5 * duty - s + 1.0 - stands) * self.period for s, duty, stands in rows]
 

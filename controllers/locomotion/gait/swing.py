@@ -41,8 +41,7 @@ class Profile(NamedTuple):
 
     @property
     def climb(self) -> float:
-        """Largest velocity at which the height over the straight line changes, relative to its largest value over the
-        duration of the swing."""
+        """Largest vertical velocity over the straight line, relative to the rise divided by the duration of a swing."""
         p = self.power
         return 4.0 * p / (2.0 * p - 1.0) ** 0.5 * ((2.0 * p - 2.0) / (2.0 * p - 1.0)) ** (p - 1)
 

@@ -24,8 +24,8 @@ _LOWEST = 0.25
 contact point, all joints at zero."""
 _SAME_SOLE = 0.1  # fraction of that height within which contact points of one limb belong to one sole
 _UNEVEN, _EVEN = 0.02, 0.01
-"""Distance from a plane of a sole's contact points, of its length, from which on it has raised parts, which do not
-belong to the sole, and up to which points lie in a plane."""
+"""Largest distance of contact points from their best plane without raised parts, and largest distance of a point from
+the plane of the flat part, relative to the length of the sole."""
 _UPRIGHT = 0.9  # least cosine between the vertical and the first axis of a leg that swings around it
 _SPREAD = 0.4  # least horizontal distance of the foot of such a leg from this axis, of its length, all joints at zero
 
@@ -209,7 +209,7 @@ def _without_raised_parts(robot: Robot, names: Collection[str], up: Array) -> se
         depths = points @ normal
         flat = arms[depths >= depths.max() - _EVEN * length]
         area = float(np.prod(np.linalg.svd(flat - flat.mean(axis=0), compute_uv=False)[:2]))
-        if normal @ up < -0.5 and area > most:  # it looks down
+        if normal @ up < -0.5 and area > most:  # it points down
             inside = depths >= depths.max() - _EVEN * length
             best, most = {name for name, is_flat in zip(ordered, inside, strict=True) if is_flat}, area
     return best

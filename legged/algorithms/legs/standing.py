@@ -118,7 +118,7 @@ def _searched_home(robot: Robot, hip_height: float | None, nearest: bool, ahead:
 
 
 def _turned_base(search: PostureSearch) -> str:
-    """Return what to do if no axis of the base's frame but z points from the feet to the hips at zero, else ""."""
+    """Return advice if the z axis of the base does not point from the feet to the hips at zero joints, or ""."""
     ways = [(search.soles(leg, search.rest).mean(axis=0) - leg.hip) / leg.length for leg in search.legs]
     x, y, z = np.mean(ways, axis=0)
     if np.hypot(x, y) < -2.0 * z or np.linalg.norm((x, y, z)) < _TURNED:  # downward, or to all sides as of insects
@@ -210,7 +210,7 @@ def standing_on(
 
 def standing_torques(robot: Robot, home: Home, friction: float = 0.5) -> tuple[Array, float, int]:
     """Return the joint torques of a robot at rest, (nj,), [N m] or [N], the largest ratio of one to its limit, and its
-    joint coordinate, that whose limit bounds the ratio most: the forces may load others as far.
+    index of the joint coordinate whose limit determines this ratio; other joints may reach the same ratio.
 
     The forces at the feet are those that make this ratio least: they carry the robot, press, and are inclined by less
     than a pyramid of friction allows. Joints without a limit, and those without a motor, do not count. A robot whose
@@ -255,9 +255,9 @@ def standing_torques(robot: Robot, home: Home, friction: float = 0.5) -> tuple[A
     if solution.x is None:
         reason = f"the linear program for the forces that hold robot {robot.name!r} failed: {solution.message}"
         raise ReachError(reason)
-    prices = np.zeros(robot.nv)  # decreases of the ratio with the logarithms of the limits
-    prices[held] = limit[held] * np.abs(solution.ineqlin.marginals[: 2 * len(held)]).reshape(2, -1).sum(axis=0)
-    return (load - J.T @ solution.x[:size])[nb:], float(solution.x[size]), int(np.argmax(prices[nb:]))
+    sensitivities = np.zeros(robot.nv)  # of the ratio to the logarithm of each limit, from the dual variables
+    sensitivities[held] = limit[held] * np.abs(solution.ineqlin.marginals[: 2 * len(held)]).reshape(2, -1).sum(axis=0)
+    return (load - J.T @ solution.x[:size])[nb:], float(solution.x[size]), int(np.argmax(sensitivities[nb:]))
 
 
 def folded_posture(robot: Robot, home: Home) -> Array:

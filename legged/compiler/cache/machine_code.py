@@ -42,9 +42,9 @@ def load_ahead(
     width: int = 1,
     shared: Sequence[Callable[[], str]] = (),
 ) -> None:
-    """Write the modules of code that a later call of `load` needs, while another thread compiles those before.
+    """Write the modules of a graph now, for a later call of `load`; another thread compiles each of them meanwhile.
 
-    Without a free processor it does nothing.
+    Do nothing without a free processor.
 
     Args:
         graph, program, target, width, shared: As in `load`.
@@ -183,7 +183,8 @@ class _ObjectFiles:
 
     Args:
         modules: Writers of the modules in LLVM IR, by their keys. target: The processor and the type of the numbers.
-        in_stages: Whether long modules are not optimized. is_ahead: Whether `contents` is called much later.
+        in_stages: Whether long modules are compiled without optimization first.
+        is_ahead: Whether the caller has other work before it calls `contents`.
 
     Attributes:
         modules, in_stages: The arguments.
@@ -276,7 +277,7 @@ class _Compilation:
 
 @cache
 def _other_thread() -> ThreadPoolExecutor:
-    """Return the thread that compiles modules one after the other."""
+    """Return the executor whose thread compiles modules one after the other."""
     return ThreadPoolExecutor(1, "legged_compiler")
 
 

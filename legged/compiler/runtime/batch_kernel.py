@@ -81,8 +81,8 @@ class BatchKernel:
         """Operations for one state."""
         return run_passes(self.graph, counted=True).counts
 
-    def ahead(self) -> BatchKernel:
-        """Return this kernel, whose code another thread begins to compile if a processor is free."""
+    def compile_ahead(self) -> BatchKernel:
+        """Start the compilation in another thread if a processor is free, and return this kernel."""
         self.code.load_ahead()
         return self
 

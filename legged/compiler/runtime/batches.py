@@ -99,7 +99,7 @@ class BatchCode:
         return code
 
     def load_ahead(self) -> None:
-        """Begin to compile the code in another thread if a processor is free; `code` waits for it."""
+        """Write the modules and let another thread compile them if a processor is free; `code` compiles the rest."""
         machine_code.load_ahead(self.graph, selection.batch_module, self.target, self.target.width, _SHARED)
 
     @cached_property
