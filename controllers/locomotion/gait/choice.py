@@ -122,7 +122,8 @@ class GaitChoice:
         in a cycle, the speed beyond the command counts from the unevenness times sqrt(g h) on.
 
         Args:
-            command: As in `Command`, (7,), mixed units. actual: Velocity and yaw rate, (3,), [m/s], [rad/s], heading.
+            command: As in `Command`, (7,), mixed units. actual: Velocity and yaw rate, (3,), [m/s] and
+                [rad/s], heading axes.
             target: Parameters of the gait, (1 + 2 n,), mixed units.
         """
         if len(self.sides) == 2:

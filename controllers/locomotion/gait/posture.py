@@ -106,7 +106,7 @@ def _over_held_places(robot: Robot, hip_height: float) -> Home:
 
 @lru_cache(maxsize=8)
 def held_torques(robot: Robot, home: Home) -> tuple[Array, float, int]:
-    """Return the result of `standing_torques`, which the choice of a posture and its check use.
+    """Return the result of `standing_torques`: torques, (nj,), [N m] or [N], their ratio, and its joint coordinate.
 
     Args:
         robot: The robot. home: Its standing posture.
