@@ -270,7 +270,7 @@ def test_locomotion_refuses_a_robot_that_cannot_stand():
     for share, words in ((1.01, ""), (0.99, "cannot stand: its joints need 1.01 times their largest torques, joint")):
         weak = robot.with_parameters({f"{joint.name}.effort": share * needed for joint in robot.joints})
         if not words:
-            with pytest.warns(SimulationWarning, match="walking on one of them more than the double"):
+            with pytest.warns(SimulationWarning, match="walking, which loads one leg at a time, takes more"):
                 law.initial_state(weak)
             continue
         with pytest.raises(DefinitionError, match=words):
