@@ -254,9 +254,8 @@ def _limits(robot: Robot, home: Home, q: Array, acceleration: float) -> JointLim
         less[robot.base.nq + k] -= bend or _BEND
     after = _knee_bends(robot, home, less)
     for k, bend in bends.items():
-        rate = (bend - after[k]) / (
-            bend or _BEND
-        )  # 2 where two coupled joints are the knee, negative for a knee that a rod drives
+        # 2 where two coupled joints are the knee, negative for a knee that a rod drives
+        rate = (bend - after[k]) / (bend or _BEND)
         if not rate:  # an axis through the hip
             continue
         bent, least = bend / rate, min(_BEND, 0.5 * abs(bend)) / abs(rate)

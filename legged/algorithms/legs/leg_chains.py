@@ -207,10 +207,10 @@ def _without_raised_parts(robot: Robot, names: Collection[str], up: Array) -> se
     best, most = set(names), 0.0
     for normal in convex_hull(points).equations[:, :3]:
         depths = points @ normal
-        flat = arms[depths >= depths.max() - _EVEN * length]
+        inside = depths >= depths.max() - _EVEN * length
+        flat = arms[inside]
         area = float(np.prod(np.linalg.svd(flat - flat.mean(axis=0), compute_uv=False)[:2]))
         if normal @ up < -0.5 and area > most:  # it points down
-            inside = depths >= depths.max() - _EVEN * length
             best, most = {name for name, is_flat in zip(ordered, inside, strict=True) if is_flat}, area
     return best
 

@@ -209,7 +209,7 @@ def standing_on(
 
 
 def standing_torques(robot: Robot, home: Home, friction: float = 0.5) -> tuple[Array, float, int]:
-    """Return the joint torques of a robot at rest, (nj,), [N m] or [N], the largest ratio of one to its limit, and its
+    """Return the joint torques of a robot at rest, (nj,), [N m] or [N], the largest ratio of one to its limit, and the
     index of the joint coordinate whose limit determines this ratio; other joints may reach the same ratio.
 
     The forces at the feet are those that make this ratio least: they carry the robot, press, and are inclined by less
