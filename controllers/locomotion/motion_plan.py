@@ -46,6 +46,7 @@ _JUMP_STIFFNESS = 9.0  # factor of the weights of the vertical motion in the pus
 _FOOT = 6.0  # [sqrt(g / h)], natural frequency of swinging feet
 _FLAT_FOOT = 0.05  # weight of a flat foot in a swing; at 1 a leg that is stretched at its lift-off turns the base
 _CLOSE_FOOT = 0.2  # the same at lift-off for feet that follow their paths closely, see `path_weights`
+_POINT_FOOT = 0.1  # the same for point feet
 _LIFTED = 0.1  # share of this weight for the orientation at lift-off, of an ankle near its range; it is 1 at touchdown
 _LATE_FOOT = 1.0  # weight of the downward motion of a foot that is to stand
 _POSTURE = 3.0  # [sqrt(g / h)], natural frequency of joints that no other task determines
@@ -352,7 +353,7 @@ class MotionPlanner:
         search = _SEARCH_ON_SOLES if self.on_soles else _SEARCH
         down = np.array([0.0, 0.0, -search * np.sqrt(self.gravity * self.height)])
         gains, flat = (_FOOT**2 * w * w, 2 * _FOOT * w), _CLOSE_FOOT if self.follows_closely else _FLAT_FOOT
-        free = flat if self.balances_on_soles else 1.0
+        free = (flat if self.balances_on_soles else 1.0) if self.on_soles else _POINT_FOOT
         rows = zip(
             self.feet, feet.carrying, feet.contact, feet.stance, feet.swings, feet.axes, feet.progress, strict=True
         )
@@ -365,10 +366,9 @@ class MotionPlanner:
             position = where(stands > 0.5, now, swing.position)
             velocity = where(stands > 0.5, down, swing.velocity)
             acceleration = where(stands > 0.5, np.zeros(3), swing.acceleration)
-            along, upward = weight, weight
-            if self.on_soles:
-                more = where(stands > 0.5, 0.0, 1.0 - free) * (1.0 - touches)
-                along, upward = (weight + more * x for x in path_weights(swing, progress, self.follows_closely))
+            more = where(stands > 0.5, 0.0, 1.0 - free) * (1.0 - touches)
+            shares = path_weights(swing, progress, self.on_soles, self.follows_closely)
+            along, upward = (weight + more * x for x in shares)
             tracking = Tracking(velocity, acceleration, gains, np.stack([along, along, upward]))
             tasks.append(point_position(model, foot.link, carrying.center, position, tracking))
             if foot.is_flat:

@@ -20,7 +20,7 @@ factor 0.4.
 
 In these gaits the trunk inclines, rises and lags in each cycle at all speeds. The tolerances of the first three loads
 are therefore 1 + 4 U times as large, with the unevenness U of the gait (`GaitChoice.unevenness`): once in a trot, and
-about twice in these gaits. In a pronk, whose feet stand together, that of the inclination is 1 + 2 U times as large.
+about twice in these gaits. In a pronk, whose feet stand together, that of the inclination is 1 + U times as large.
 The weight f has the factor 1 - 4 U, at least zero.
 
 Thus the robot accelerates less near its limit, stays at the speed at which its load is 1, and slows down above. In
@@ -47,7 +47,7 @@ _TILT = 0.3  # [rad], inclination of the trunk
 _SINK, _LIFT = 0.2, 0.15  # [h], distance of the center of mass below and above its height
 _LAG = 0.1  # [sqrt(g h)], commanded minus actual speed
 _UNEVEN = 4.0  # factor of the unevenness of a gait by which these tolerances increase
-_TOGETHER = 0.5  # weight of the changing number of standing feet in that of the inclination
+_TOGETHER = 0.25  # weight of the changing number of standing feet in that of the inclination
 _ASIDE = 1.2  # factor of the load backward, sideways and in turns in even gaits
 _UNEVEN_GROWTH = 0.4  # factor of the growth of the limit in uneven gaits
 _SATURATED = 0.6  # share of the time in which a motor gives all torque that it has at its speed

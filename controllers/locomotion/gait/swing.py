@@ -110,19 +110,25 @@ def swing_path(
     )
 
 
-def path_weights(swing: Swing, progress: Any, closely: bool) -> tuple[Any, Any]:
-    """Return the weights of the horizontal and of the vertical motion of a flat foot along its path, from 0 to 1.
+def path_weights(swing: Swing, progress: Any, on_soles: bool, closely: bool) -> tuple[Any, Any]:
+    """Return the weights of the horizontal and of the vertical motion of a foot along its path, from 0 to 1.
 
-    A foot has to follow its path closely at obstacles, in quick steps of heavy legs, and of legs without ankle roll:
+    A point foot follows its vertical motion, and horizontally its place at the end of the swing: where motors at their
+    limits cannot move both as desired, the leg stays behind rather than that its acceleration lifts or turns the body.
+
+    A flat foot has to follow it closely at obstacles, in quick steps of heavy legs, and of legs without ankle roll:
     with low weights the leg moves as the balance of momentum needs it where the other ankle has too little torque. The
     foot then does not rise as high as its path and lands up to a fifth of the swing early, and each step becomes wider
     than the last.
 
     Args:
         swing: The path. progress: Fraction of the swing that has passed, from 0 to 1.
+        on_soles: Whether the feet are flat.
         closely: Whether the foot follows its path closely, also without obstacles.
     """
     late = progress * progress
+    if not on_soles:
+        return late, 1.0
     if closely:
         return late, np.maximum(np.maximum(swing.obstacle, _RISING), late)
     return swing.obstacle * late, swing.obstacle

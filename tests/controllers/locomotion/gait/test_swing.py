@@ -105,8 +105,10 @@ def test_a_foot_follows_its_path_closely_at_obstacles_and_in_quick_steps_at_touc
     zero = np.zeros(3)
     for obstacle in (0.0, 1.0):
         swing = Swing(zero, zero, zero, obstacle)
-        weights = np.array([path_weights(swing, x, False) for x in (0.0, 0.5, 1.0)])
+        weights = np.array([path_weights(swing, x, True, False) for x in (0.0, 0.5, 1.0)])
         assert weights.tolist() == [[0.0, obstacle], [0.25 * obstacle, obstacle], [obstacle, obstacle]]
-        quick = np.array([path_weights(swing, x, True) for x in (0.0, 0.5, 1.0)])
+        quick = np.array([path_weights(swing, x, True, True) for x in (0.0, 0.5, 1.0)])
         high = max(0.5, obstacle)
         assert quick.tolist() == [[0.0, high], [0.25, high], [1.0, 1.0]]
+        pointed = np.array([path_weights(swing, x, False, False) for x in (0.0, 0.5, 1.0)])
+        assert pointed.tolist() == [[0.0, 1.0], [0.25, 1.0], [1.0, 1.0]]
