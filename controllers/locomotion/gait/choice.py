@@ -37,7 +37,7 @@ _LOWEST, _HIGHEST = 0.01, 1.0  # [h], least and largest rise of the center of ma
 _DEPTH = 0.45  # [h], distance by which it moves down before at most
 _UNLOADED = 0.5  # [g], largest acceleration of the motion down
 _SHORTEST = 0.3  # of the scheduled period: least one of a low jump
-_FREE = 0.125  # of the speed from which on the period becomes shorter: speed without a limit by loads
+_FREE = 0.2  # of the speed from which on the period becomes shorter: speed without a limit by loads
 _LATE = 0.14  # [sqrt(h / g)], half a step of predictive control, whose last forces act for half of a step
 
 
@@ -172,7 +172,7 @@ class GaitChoice:
     def free_speed(self, target: Array) -> Any:
         """Return the speed up to which a gait is followed whatever the loads of the robot, see `SpeedLimit`, [m/s].
 
-        It is an eighth of that from which on the period becomes shorter.
+        It is a fifth of that from which on the period becomes shorter.
 
         Args:
             target: Parameters of the gait, (1 + 2 n,), mixed units.
