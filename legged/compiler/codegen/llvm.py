@@ -77,6 +77,11 @@ class Target(NamedTuple):
         return self._replace(width=width, element=replace(element, has_fma=self._has_fma()))
 
     @property
+    def has_all_lanes(self) -> bool:
+        """Whether vectors are as long as those of the processor; code for few states has shorter ones."""
+        return self.width == target_named(self.name).with_element(self.element).width
+
+    @property
     def vector_registers(self) -> int:
         """Number of vector registers."""
         is_arm = self.name == "neon" or processor_family() == "aarch64"
