@@ -13,6 +13,7 @@ import numpy as np
 
 from legged.compiler import compile as compile_function
 from legged.compiler import compile_ahead
+from legged.compiler.ir import gc_paused
 from legged.contact.pair_tables import Poses
 from legged.errors import NotFiniteError, SimulationWarning, SingularError, TraceError, warn_caller
 from legged.robot.configuration import normalized
@@ -287,6 +288,7 @@ def has_parts(loop: ClosedLoop) -> bool:
     return len(loop.scene.candidates) - on_terrain > MANY_CONTACTS
 
 
+@gc_paused()
 def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> Backend | None:
     """Return a closed loop with many contact candidates in compiled parts; None for others."""
     if not isinstance(loop, RigidLoop) or not has_parts(loop):

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from legged.compiler import BatchKernel
+from legged.compiler.ir import gc_paused
 from legged.contact.bodies import Bodies
 from legged.contact.impulses.contact_pattern import BodyLayout
 from legged.contact.pair_tables import Detected, PairTables, Poses
@@ -221,6 +222,7 @@ class SceneInParts(RigidLoop):
         return memory.q.copy(), s_next
 
     @cached_property
+    @gc_paused()
     def _step(self) -> SceneStep:
         """The prepared calls of a time step."""
         count, tables, own, n = len(self.scene.robots) - 1, self.tables, len(self.robot.bodies), self.robot.nv
