@@ -13,7 +13,6 @@ import numpy as np
 
 from legged.compiler import compile as compile_function
 from legged.compiler import compile_ahead
-from legged.compiler.ir import gc_paused
 from legged.contact.pair_tables import Poses
 from legged.errors import NotFiniteError, SimulationWarning, SingularError, TraceError, warn_caller
 from legged.robot.configuration import normalized
@@ -288,13 +287,12 @@ def has_parts(loop: ClosedLoop) -> bool:
     return len(loop.scene.candidates) - on_terrain > MANY_CONTACTS
 
 
-@gc_paused()
 def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> Backend | None:
     """Return a closed loop with many contact candidates in compiled parts; None for others."""
     if not isinstance(loop, RigidLoop) or not has_parts(loop):
         return None
     parts = compiled_parts(loop)
-    parts.build()  # outside of `try`, since its errors are not caused by the terrain
+    parts.build(q, s)  # outside of `try`, since its errors are not caused by the terrain
     try:
         parts.external_forces(q, s)
     except Exception:  # a user's terrain that cannot be traced may raise anything

@@ -66,10 +66,6 @@ class SceneInParts(RigidLoop):
 
     # Kernels.
 
-    def build(self) -> None:
-        """Make the tables of pairs, while another thread compiles the poses of the robots if a processor is free."""
-        _ = self._kinds, self.tables
-
     def _batch(self, function: Callable[..., Any], **shapes: Any) -> BatchKernel:
         """Return the kernel of a function that is called for all free bodies, and keep it under the function's name."""
         kernels = self.__dict__.setdefault("_kernels", {})
@@ -117,10 +113,9 @@ class SceneInParts(RigidLoop):
     @cached_property
     def _coefficients(self) -> Array:
         """Friction and restitution of each candidate, (m, 2), dimensionless."""
-        ground, coefficients = self.scene.ground, []
-        for pair in self.scene.pairs:
-            coefficients += [ground.coefficients(*pair.materials)] * len(pair.names)
-        return np.array(coefficients).reshape(-1, 2)
+        ground, pairs = self.scene.ground, self.scene.pairs
+        known = {materials: ground.coefficients(*materials) for materials in {pair.materials for pair in pairs}}
+        return np.array([known[pair.materials] for pair in pairs for _ in pair.names]).reshape(-1, 2)
 
     @cached_property
     def _body(self) -> Any:

@@ -100,7 +100,7 @@ class Tracer:
             expression = self.table[key] = self._append(operation, arguments, kind)
         return expression
 
-    def result(self, operation: CallResult, arguments: tuple[Expression | float, ...]) -> Expression:
+    def result(self, operation: str, arguments: tuple[Expression | float, ...]) -> Expression:
         """Return the expression of a result of a call, as `node` does, in less time for a result after the first one.
 
         Args:
