@@ -59,6 +59,7 @@ class Target(NamedTuple):
         name: "native", or a key of `TARGETS`. cpu, features: The processor as LLVM names it.
         width: Number of numbers in a vector.
         element: Type of the numbers.
+        is_narrow: Whether vectors are shorter than those of the processor, since a batch has few states.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Target(NamedTuple):
     features: str
     width: int
     element: ElementType = FLOAT64
+    is_narrow: bool = False
 
     def with_element(self, element: ElementType) -> Target:
         """Return the same processor for numbers of another type, of which a vector of the same size holds more or less.
@@ -75,11 +77,6 @@ class Target(NamedTuple):
         """
         width = self.width * self.element.size // element.size
         return self._replace(width=width, element=replace(element, has_fma=self._has_fma()))
-
-    @property
-    def has_all_lanes(self) -> bool:
-        """Whether vectors are as long as those of the processor; code for few states has shorter ones."""
-        return self.width == target_named(self.name).with_element(self.element).width
 
     @property
     def vector_registers(self) -> int:

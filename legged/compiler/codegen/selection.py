@@ -207,7 +207,7 @@ def _plain_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar
     target = llvm.current_target()
     if _is_planned(graph, width):
         # Values that blocks pass on are on the stack without a plan: too many for vectors of all lanes.
-        is_first = _current.stage == Stage.FIRST and (width == 1 or not target.has_all_lanes)
+        is_first = _current.stage == Stage.FIRST and (width == 1 or target.is_narrow)
         registers = None if is_first else target.vector_registers
         return PlannedKernelWriter(graph, width, target.width, target.element, registers, name)
     if width > 1 or not mechanisms.is_on(mechanisms.PACKING):
@@ -225,7 +225,7 @@ def _is_streamed(graph: Graph, width: int, element: ElementType) -> bool:
 
     With vectors as long as a cache line, code with a plan of registers takes as long and compiles in half of the time.
     """
-    if not (mechanisms.is_on(mechanisms.STREAMING) and llvm.current_target().has_all_lanes):
+    if llvm.current_target().is_narrow or not mechanisms.is_on(mechanisms.STREAMING):
         return False
     return not (_is_planned(graph, width) and most_vectors(graph, width, element) == 1)
 
