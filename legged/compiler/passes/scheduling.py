@@ -45,35 +45,32 @@ def fuse_multiply_adds(graph: Graph) -> Graph:
     return replace(graph, nodes=tuple(nodes))
 
 
-def _fusible_products(graph: Graph) -> dict[int, list[int]]:
+def _fusible_products(graph: Graph) -> dict[int, Sequence[int]]:
     """Return the products to fuse with their uses: all uses are sums, and no sum is fused with two products."""
     first = graph.input_size
-    uses = {i: list[int]() for i, node in enumerate(graph.nodes, first) if node[0] == "multiply"}
+    products = {i for i, node in enumerate(graph.nodes, first) if node[0] == "multiply"}
+    first_use, uses = dict[int, int](), dict[int, Sequence[int]]()  # the latter of products with several ones
     before: tuple[Operand, ...] | None = None
     for i, (operation, arguments, _) in enumerate(graph.nodes, first):
         if operation in _SUMS:
             for a in arguments:
-                if a in uses and type(a) is int:
-                    uses[a].append(i)
+                if type(a) is int and a in products:
+                    if a in first_use:
+                        uses[a] = (*uses.get(a, (first_use[a],)), i)
+                    else:
+                        first_use[a] = i
         elif arguments is not before:  # as for further results of a call
-            for a in arguments:
-                if type(a) is int:
-                    uses.pop(a, None)
+            products.difference_update([a for a in arguments if type(a) is int])
         before = arguments
-    for r in graph.results:
-        if type(r) is int:
-            uses.pop(r, None)
-    by_count: dict[int, list[int]] = {}
-    for product in reversed(uses):  # the latest first
-        by_count.setdefault(len(uses[product]), []).append(product)
+    products.difference_update([r for r in graph.results if type(r) is int])
+    latest_first = sorted(products.intersection(first_use), reverse=True)
     fused_sums: set[int] = set()
     fusible = {}
-    for _, products in sorted(by_count.items()):
-        for product in products:
-            users = uses[product]
-            if fused_sums.isdisjoint(users):
-                fusible[product] = users
-                fused_sums.update(users)
+    for product in sorted(latest_first, key=lambda product: len(uses.get(product, (0,)))):
+        users = uses.get(product) or (first_use[product],)
+        if fused_sums.isdisjoint(users):
+            fusible[product] = users
+            fused_sums.update(users)
     return fusible
 
 
