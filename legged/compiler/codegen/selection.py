@@ -45,10 +45,11 @@ outlined. A kernel of fewer nodes for one state packs alike operations into vect
 
 
 class Stage(Enum):
-    """The stage of compilation, which decides whether kernels for one state get a plan of registers; plans take long.
+    """The stage of compilation, which decides whether kernels for one state or few get a plan of registers.
 
-    `ONCE`: kernels of more than `PLANNED_NODES` operations have a plan. `FIRST`: these have the same operations in the
-    same order without a plan. `SECOND`: each kernel has a plan; only those without one in the first stage are written.
+    Plans take long. `ONCE`: kernels of more than `PLANNED_NODES` operations have a plan. `FIRST`: these have the same
+    operations in the same order without a plan. `SECOND`: each kernel has a plan; only those without one in the first
+    stage are written.
     """
 
     ONCE, FIRST, SECOND = range(3)

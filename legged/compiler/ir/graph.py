@@ -356,18 +356,13 @@ def numbered_nodes(
         numbers: Number of each argument by its index; receives those of the expressions.
         first: Number of the first node.
     """
-    nodes: list[Node] = []
-    new = tuple.__new__  # twice as fast as the constructor of the named tuple
-    done: tuple[Any, ...] | None = None  # arguments, which all results of a call share, and their operands
-    operands: tuple[Operand, ...] = ()
+    nodes, new = list[Node](), tuple.__new__  # twice as fast as the constructor of the named tuple
+    done, operands = None, tuple[Operand, ...]()  # arguments, which all results of a call share, and their operands
     for number, x in enumerate(expressions, first):
         arguments = x.arguments
         if len(arguments) == 2:  # most operations, without the cost of a comprehension
             a, b = arguments
-            operands = (
-                a if type(a) is float else numbers[a.index],
-                b if type(b) is float else numbers[b.index],
-            )
+            operands = (a if type(a) is float else numbers[a.index], b if type(b) is float else numbers[b.index])
         elif arguments is not done:
             operands = tuple([a if type(a) is float else numbers[a.index] for a in arguments])
         done = arguments
