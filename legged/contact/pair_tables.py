@@ -8,6 +8,7 @@ bounding spheres are apart are left out. The code of a scene depends on the kind
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeAlias
 
@@ -97,6 +98,11 @@ class PairTable:
         if self.second is not None:
             shapes |= {"b": (size[1],), "Q": (3, 3), "o": (3,)}
         return BatchKernel(self._detect, shapes)
+
+    def compile_ahead(self) -> None:
+        """Trace the detection, which another thread compiles if a processor is free."""
+        with suppress(Exception):  # of a user's terrain; `record` raises it again
+            self._kernel.compile_ahead()
 
     def near(self, centers: Array, allowance: Array) -> Array:
         """Return the numbers of the pairs whose bounding spheres are near, (k,).
@@ -209,6 +215,17 @@ class PairTables:
         self._possible: _NearPairs | None = None
         self._detections: dict[bool, _Detection] = {}
 
+    def compile_ahead(self, at: Poses) -> None:
+        """Trace the detection of near pairs at rest, which another thread compiles if a processor is free.
+
+        Args:
+            at: The poses.
+        """
+        possible = self._near(at, None)
+        for table, rows in zip(self.tables, self._rows(possible, possible.nearness > 0.0, None), strict=True):
+            if len(rows):
+                table.compile_ahead()
+
     def detect(self, at: Poses, reach: Array | None = None, only: Array | None = None) -> Detected:
         """Return the contact candidates of near pairs in the order of `Scene.candidates`.
 
@@ -220,6 +237,12 @@ class PairTables:
             only: Numbers of candidates, (k,), dimensionless, of whose pairs alone the candidates are returned; None for
                 all.
         """
+        detection = self._detection(self._near(at, reach), only)
+        detection.calls()
+        return detection.detected
+
+    def _near(self, at: Poses, reach: Array | None) -> _NearPairs:
+        """Return the pairs that may be near, with their present `nearness`; arguments as in `detect`."""
         if at is not self.poses:
             for mine, other in zip(self.poses, at, strict=True):
                 mine[:] = other
@@ -229,9 +252,7 @@ class PairTables:
         if self._possible is None or self._excess.max(initial=0.0) > 0.0:
             self._possible = self._search()
         self._possible.calls()
-        detection = self._detection(self._possible, only)
-        detection.calls()
-        return detection.detected
+        return self._possible
 
     def _search(self) -> _NearPairs:
         """Return the pairs that may be near for the present poses."""

@@ -268,10 +268,15 @@ class Hull:
                 f"fewer"
             )
 
-    @property
+    @cached_property
     def center(self) -> Array:
         """Mean of the vertices, (3,), [m], link axes."""
         return self.vertices.mean(axis=0)
+
+    @cached_property
+    def radius(self) -> float:
+        """Radius of the smallest sphere about the center that contains the hull, [m]."""
+        return float(np.linalg.norm(self.vertices - self.center, axis=1).max())
 
     @cached_property
     def faces(self) -> tuple[Array, Array]:

@@ -292,7 +292,7 @@ def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> Backend | None:
     if not isinstance(loop, RigidLoop) or not has_parts(loop):
         return None
     parts = compiled_parts(loop)
-    parts.build()  # outside of `try`, since its errors are not caused by the terrain
+    parts.build(q, s)  # outside of `try`, since its errors are not caused by the terrain
     try:
         parts.external_forces(q, s)
     except Exception:  # a user's terrain that cannot be traced may raise anything

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from legged.compiler import compile as compile_function
-from legged.compiler.ir import Expression
+from legged.compiler import compile_ahead
+from legged.compiler.ir import Expression, gc_paused
 from legged.errors import TraceError
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD
@@ -25,10 +26,12 @@ Array = np.ndarray
 class _CompiledPlant(ClosedLoop):
     """A closed loop with compiled robot, and compiled ground if it can be traced; the controller runs in Python."""
 
-    def _compiled(self, name: str, **shapes: Any) -> Callable[..., Any]:
+    def _compiled(
+        self, name: str, compiler: Callable[..., Any] = compile_function, **shapes: Any
+    ) -> Callable[..., Any]:
         kernels = self.__dict__.setdefault("_kernels", {})
         if name not in kernels:
-            kernels[name] = compile_function(getattr(super(), name), None, **shapes)
+            kernels[name] = compiler(getattr(super(), name), None, **shapes)
         return kernels[name]
 
     @property
@@ -127,6 +130,19 @@ class _CompiledScene(_CompiledPlant, RigidLoop):
 class _CompiledParts(SceneInParts, _CompiledPlant, RigidLoop):
     """A closed loop with many contact candidates: compiled parts of the scene; the controller runs in Python."""
 
+    @gc_paused()
+    def build(self, q: Array, s: Array) -> None:
+        """Prepare a run from a state; another thread compiles meanwhile if a processor is free.
+
+        Args:
+            q: Configuration, (nq,), mixed units. s: Rest of the state, (size,), mixed units.
+        """
+        self._compiled("configuration", compile_ahead, q_ref=self.robot.nq, xi=self.robot.nv)
+        _ = self._kinds, self.tables
+        self.compile_energies()
+        self.tables.compile_ahead(self.poses(q, s))
+        _ = self._step
+
 
 _PLANTS: dict[type[ClosedLoop], type[ClosedLoop]] = {ClosedLoop: _CompiledPlant, RigidLoop: _CompiledScene}
 
@@ -140,7 +156,7 @@ def compiled_plant(loop: ClosedLoop) -> ClosedLoop:
     return _with_fields(_PLANTS[type(loop)], loop) if type(loop) in _PLANTS else loop
 
 
-def compiled_parts(loop: RigidLoop) -> SceneInParts:
+def compiled_parts(loop: RigidLoop) -> _CompiledParts:
     """Return a closed loop on rigid ground with many contact candidates in compiled parts, with the same scene.
 
     Args:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from legged.compiler import BatchKernel
+from legged.compiler.ir import gc_paused
 from legged.contact.bodies import Bodies
 from legged.contact.impulses.contact_pattern import BodyLayout
 from legged.contact.pair_tables import Detected, PairTables, Poses
@@ -65,10 +66,6 @@ class SceneInParts(RigidLoop):
 
     # Kernels.
 
-    def build(self) -> None:
-        """Make the tables of pairs, while another thread compiles the poses of the robots if a processor is free."""
-        _ = self._kinds, self.tables
-
     def _batch(self, function: Callable[..., Any], **shapes: Any) -> BatchKernel:
         """Return the kernel of a function that is called for all free bodies, and keep it under the function's name."""
         kernels = self.__dict__.setdefault("_kernels", {})
@@ -116,10 +113,9 @@ class SceneInParts(RigidLoop):
     @cached_property
     def _coefficients(self) -> Array:
         """Friction and restitution of each candidate, (m, 2), dimensionless."""
-        ground, coefficients = self.scene.ground, []
-        for pair in self.scene.pairs:
-            coefficients += [ground.coefficients(*pair.materials)] * len(pair.names)
-        return np.array(coefficients).reshape(-1, 2)
+        ground, pairs = self.scene.ground, self.scene.pairs
+        known = {materials: ground.coefficients(*materials) for materials in {pair.materials for pair in pairs}}
+        return np.array([known[pair.materials] for pair in pairs for _ in pair.names]).reshape(-1, 2)
 
     @cached_property
     def _body(self) -> Any:
@@ -221,6 +217,7 @@ class SceneInParts(RigidLoop):
         return memory.q.copy(), s_next
 
     @cached_property
+    @gc_paused()
     def _step(self) -> SceneStep:
         """The prepared calls of a time step."""
         count, tables, own, n = len(self.scene.robots) - 1, self.tables, len(self.robot.bodies), self.robot.nv

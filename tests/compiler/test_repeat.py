@@ -1,13 +1,16 @@
 """Loops that end by a condition: `repeat_while` in plain Python, in kernels and in batches."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from legged.compiler import compile as compile_function
-from legged.compiler import count
+from legged.compiler import count, trace
 from legged.compiler.codegen import selection
 from legged.compiler.ir import LookupTable, repeat_while, where
 from legged.compiler.ir.graph import record
+from legged.compiler.ir.operations import CallResult
 from legged.errors import TraceError
 
 
@@ -100,6 +103,20 @@ def test_graphs_with_loops_are_evaluated_and_have_no_derivative():
 def test_equal_loops_are_one_operation():
     graph = record(lambda x: square_root(x, 2.0)[0] - square_root(x, 2.0)[0], {"x": ()})
     assert graph.nodes == ()
+
+
+def test_all_results_of_a_loop_share_one_tuple_of_arguments():
+    """Passes read it once: a loop of n results may have thousands of arguments."""
+
+    def function(x):
+        state = repeat_while(lambda s: np.append(s[:3] * x, s[3] - 1.0), np.append(x, x[0]), 5)
+        return (x + x[0] * x[1]) * x[1] + state[:3]
+
+    for graph in (record(function, {"x": (3,)}), trace(function, {"x": (3,)})):
+        for same in (graph, pickle.loads(pickle.dumps(graph))):
+            arguments = [node.arguments for node in same.nodes if isinstance(node.operation, CallResult)]
+            assert len(arguments) == 3 and len({id(each) for each in arguments}) == 1
+            assert same.digest == graph.digest
 
 
 def test_elementary_functions_inside_a_step_are_refused():

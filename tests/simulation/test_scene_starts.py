@@ -18,8 +18,9 @@ import legged
 from benchmarks.contact.growth import SCENES
 from legged.compiler import BatchKernel, CompilationReport
 from legged.compiler.cache import machine_code
-from legged.contact import Box, Rigid, Scene
+from legged.contact import Box, FreeBody, Rigid, Scene, Sphere
 from legged.contact.pair_tables import PairTable
+from legged.simulation.equal_robots import EqualRobots
 from legged.simulation.many_contacts import MANY_CONTACTS
 from legged.simulation.stepping.batch import MemberTemplate
 
@@ -59,6 +60,11 @@ def test_scenes_that_one_kernel_would_start_slowly_have_little_code(name, tmp_pa
 def test_no_scene_has_much_code(name, tmp_path):
     """But those of humanoids and of two different robots have up to 56 000 operations."""
     assert in_a_new_process(name, tmp_path) < MOST_OPERATIONS
+
+
+def solid_box():
+    """Return the inertia and the shapes of a box."""
+    return legged.box_inertia(1.0, (0.2, 0.2, 0.2)), [Box((0.2, 0.2, 0.2))]
 
 
 def two_boxes():
@@ -108,6 +114,31 @@ def test_parts_of_a_scene_are_compiled_while_the_next_ones_are_traced(tmp_path, 
     traced = next(count for name, _, count in calls if name == "_start")
     before = [name for _, name in kernels[:traced]]
     assert [before.count(name) for name in names] == [2, 2, 2, 2]
+
+
+def test_detection_of_contacts_at_the_start_is_compiled_while_the_robots_are_traced(tmp_path, monkeypatch):
+    """Of two boxes on the terrain that are near each other, and not of pairs that are apart."""
+    monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
+    monkeypatch.setattr(machine_code, "_has_free_processor", lambda: True)
+    machine_code.unload()
+    begun, before, begin, start = [], [], PairTable.compile_ahead, EqualRobots.record
+    monkeypatch.setattr(PairTable, "compile_ahead", lambda self: (begin(self), begun.append(self))[0])
+    monkeypatch.setattr(EqualRobots, "record", lambda *x: (before.append(len(begun)), start(*x))[1])
+    load, ahead = machine_code.load, {}
+
+    def loaded(graph, *arguments):
+        ahead[id(graph)] = machine_code._key(graph, *arguments[:2]) in machine_code._ahead
+        return load(graph, *arguments)
+
+    monkeypatch.setattr(machine_code, "load", loaded)
+    low, high, far = (FreeBody(name, *solid_box(), (x, 0.0, 0.1)) for name, x in (("a", 0.0), ("b", 0.3), ("c", 9.0)))
+    pairs = ("a", "b"), ("a", "terrain"), ("b", "terrain"), ("c", "ball")
+    ball = FreeBody("ball", solid_box()[0], [Sphere(0.1)], (5.0, 0.0, 0.1))
+    run = legged.simulate(
+        low.robot(), ground=Rigid(0.5, pairs=pairs), bodies=[high, far, ball], q=low.state()[0], until=2e-3
+    )
+    assert "parts" in run.backend and set(before) == {2} and len({id(table) for table in begun}) == 2
+    assert all(ahead[id(table._kernel.graph)] for table in begun)
 
 
 def test_parts_compute_energies_of_rollouts_and_no_contacts_of_robots_that_are_apart(monkeypatch):

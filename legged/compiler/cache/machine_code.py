@@ -35,6 +35,7 @@ _ahead: dict[_Key, _ObjectFiles] = {}
 """The object files of code that `load_ahead` has begun, and `load` takes."""
 
 
+@gc_paused()
 def load_ahead(
     graph: Graph,
     program: Callable[[Graph], str],

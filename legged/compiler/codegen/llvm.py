@@ -57,8 +57,8 @@ class Target(NamedTuple):
 
     Attributes:
         name: "native", or a key of `TARGETS`. cpu, features: The processor as LLVM names it.
-        width: Number of numbers in a vector.
-        element: Type of the numbers.
+        width: Number of numbers in a vector. element: Type of the numbers.
+        is_narrow: Whether vectors are shorter than those of the processor, since a batch has few states.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Target(NamedTuple):
     features: str
     width: int
     element: ElementType = FLOAT64
+    is_narrow: bool = False
 
     def with_element(self, element: ElementType) -> Target:
         """Return the same processor for numbers of another type, of which a vector of the same size holds more or less.
@@ -241,8 +242,7 @@ def target_description(target: Target) -> str:
     Args:
         target: The target.
     """
-    version = ".".join(map(str, llvm.llvm_version_info))
-    triple = llvm.get_process_triple()
+    version, triple = ".".join(map(str, llvm.llvm_version_info)), llvm.get_process_triple()
     model = " small" if has_small_code_model(triple) else ""
     processor = f"{triple}{model} {target.cpu} {target.features} {target.width} {target.element}"
     off = sorted(mechanisms.switched_off() & mechanisms.OF_CODE)

@@ -45,10 +45,11 @@ outlined. A kernel of fewer nodes for one state packs alike operations into vect
 
 
 class Stage(Enum):
-    """The stage of compilation, which decides whether kernels for one state get a plan of registers; plans take long.
+    """The stage of compilation, which decides whether kernels for one state or few get a plan of registers.
 
-    `ONCE`: kernels of more than `PLANNED_NODES` operations have a plan. `FIRST`: these have the same operations in the
-    same order without a plan. `SECOND`: each kernel has a plan; only those without one in the first stage are written.
+    Plans take long. `ONCE`: kernels of more than `PLANNED_NODES` operations have a plan. `FIRST`: these have the same
+    operations in the same order without a plan. `SECOND`: each kernel has a plan; only those without one in the first
+    stage are written.
     """
 
     ONCE, FIRST, SECOND = range(3)
@@ -206,8 +207,9 @@ def _plain_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar
     """Return the writer of the kernel of a graph that is not outlined."""
     target = llvm.current_target()
     if _is_planned(graph, width):
-        # Values that blocks pass on are on the stack without a plan: few for one state, too many for a batch.
-        registers = None if width == 1 and _current.stage == Stage.FIRST else target.vector_registers
+        # Values that blocks pass on are on the stack without a plan: too many for vectors of all lanes.
+        is_first = _current.stage == Stage.FIRST and (width == 1 or target.is_narrow)
+        registers = None if is_first else target.vector_registers
         return PlannedKernelWriter(graph, width, target.width, target.element, registers, name)
     if width > 1 or not mechanisms.is_on(mechanisms.PACKING):
         return scalar.KernelWriter(graph, width, target.width, target.element, name)
@@ -224,8 +226,9 @@ def _is_streamed(graph: Graph, width: int, element: ElementType) -> bool:
 
     With vectors as long as a cache line, code with a plan of registers takes as long and compiles in half of the time.
     """
-    is_planned = _is_planned(graph, width) and most_vectors(graph, width, element) == 1
-    return mechanisms.is_on(mechanisms.STREAMING) and not is_planned
+    if llvm.current_target().is_narrow or not mechanisms.is_on(mechanisms.STREAMING):
+        return False
+    return not (_is_planned(graph, width) and most_vectors(graph, width, element) == 1)
 
 
 def _outlined_writer(graph: Graph, width: int, name: str, share: float) -> OutlinedKernelWriter | None:

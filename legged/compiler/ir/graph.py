@@ -35,13 +35,22 @@ class Node(NamedTuple):
 
     Attributes:
         operation: Its name, a key of `operations.OPERATIONS`, or the object of a lookup or of a result of a call.
-        arguments: Its operands, see `Operand`.
+        arguments: Its operands, see `Operand`; one tuple for all results of a call.
         label: Stage, module and item of the algorithm to which it belongs; see `annotations`.
     """
 
     operation: str
     arguments: tuple[Operand, ...]
     label: Label = Label()
+
+
+def distinct_arguments(nodes: Iterable[Node]) -> Iterator[tuple[Operand, ...]]:
+    """Yield the arguments of nodes, those of a call once for its results, which follow each other."""
+    before = None
+    for _, arguments, _ in nodes:
+        if arguments is not before:
+            yield arguments
+        before = arguments
 
 
 class UnitQuaternion(NamedTuple):
@@ -184,7 +193,10 @@ class Graph:
     @cached_property
     def digest(self) -> str:
         """A hash of shapes, operations and results, without names and labels: equal graphs compute the same numbers."""
-        nodes = [(o if type(o) is str else str(o), arguments) for o, arguments, _ in self.nodes]
+        nodes, known = list[tuple[str, Any]](), tuple[Operand, ...]()
+        for o, arguments, _ in self.nodes:  # the arguments of a call once
+            nodes.append((o if type(o) is str else str(o), None if arguments is known else arguments))
+            known = arguments
         checked = [quaternion.entries for quaternion in self.unit_quaternions]
         whole = [shape for _, shape in self.inputs], nodes, self.outputs, self.results, checked
         return hashlib.sha256(marshal.dumps(whole, _MARSHAL_VERSION)).hexdigest()
@@ -318,9 +330,11 @@ def eliminate_dead_code(
     for x in results:
         if isinstance(x, Expression):
             alive[x.index] = True
+    done = None  # the arguments that all results of a call have
     for x in reversed(made):
-        if alive[x.index]:
-            for a in x.arguments:
+        if alive[x.index] and x.arguments is not done:
+            done = x.arguments
+            for a in done:
                 if type(a) is not float:
                     alive[a.index] = True
     numbers = [0] * len(made)
@@ -342,18 +356,16 @@ def numbered_nodes(
         numbers: Number of each argument by its index; receives those of the expressions.
         first: Number of the first node.
     """
-    nodes: list[Node] = []
-    new = tuple.__new__  # twice as fast as the constructor of the named tuple
+    nodes, new = list[Node](), tuple.__new__  # twice as fast as the constructor of the named tuple
+    done, operands = None, tuple[Operand, ...]()  # arguments, which all results of a call share, and their operands
     for number, x in enumerate(expressions, first):
         arguments = x.arguments
         if len(arguments) == 2:  # most operations, without the cost of a comprehension
             a, b = arguments
-            operands: tuple[Operand, ...] = (
-                a if type(a) is float else numbers[a.index],
-                b if type(b) is float else numbers[b.index],
-            )
-        else:
+            operands = (a if type(a) is float else numbers[a.index], b if type(b) is float else numbers[b.index])
+        elif arguments is not done:
             operands = tuple([a if type(a) is float else numbers[a.index] for a in arguments])
+        done = arguments
         nodes.append(new(Node, (x.operation, operands, x.label)))
         numbers[x.index] = number
     return tuple(nodes)

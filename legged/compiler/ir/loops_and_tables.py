@@ -53,7 +53,8 @@ def _traced(step: Callable[[Array], Array], state: Array, most: int, tracer: Tra
     body, captured = _body(tracer.nodes, begin, [as_operand(x) for x in step(entries.view(ExpressionArray))])
     loop = Loop(body, most)
     final = np.empty(len(state), dtype=object)
-    final[:] = [tracer.node(CallResult(loop, k), *initial, *captured) for k in range(len(state))]
+    arguments = tracer.node(CallResult(loop, 0), *initial, *captured).arguments
+    final[:] = [tracer.result(CallResult(loop, k), arguments) for k in range(len(state))]
     return final.view(ExpressionArray)
 
 

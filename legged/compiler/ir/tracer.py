@@ -12,7 +12,7 @@ from typing import Any
 from legged.compiler.ir import annotations
 from legged.compiler.ir.constant_folding import MIXED_TRACES
 from legged.compiler.ir.expression import Condition, Expression
-from legged.compiler.ir.operations import CONDITIONS
+from legged.compiler.ir.operations import CONDITIONS, CallResult
 from legged.errors import TraceError
 
 
@@ -57,11 +57,12 @@ class Tracer:
     garbage collector is paused. The tracer releases its expressions at the end.
     """
 
-    __slots__ = ("_gc_paused", "_outer", "label", "negated", "nodes", "table", "unit_quaternions")
+    __slots__ = ("_gc_paused", "_outer", "calls", "label", "negated", "nodes", "table", "unit_quaternions")
 
     def __init__(self) -> None:
         self.nodes: list[Expression] = []
         self.table: dict[tuple, Expression] = {}
+        self.calls: dict[tuple, tuple[Expression | float, ...]] = {}
         self.negated: list[Expression] = []
         self.label = annotations.Label()
         self.unit_quaternions: dict[tuple[int, ...], str] = {}
@@ -76,7 +77,7 @@ class Tracer:
         annotations.current.tracer = self._outer
         for x in self.negated:  # breaks the reference cycles, so that no garbage collection is due
             x.opposite = None
-        self.nodes, self.table, self.negated = [], {}, []
+        self.nodes, self.table, self.calls, self.negated = [], {}, {}, []
         self._gc_paused.__exit__(None, None, None)
 
     def input(self) -> Expression:
@@ -89,12 +90,27 @@ class Tracer:
 
     def node(self, operation: str, *arguments: Expression | float) -> Expression:
         """Return the expression of an operation: the existing one, or a new one."""
-        key = (operation, *[a.index if isinstance(a, Expression) else (a,) for a in arguments])  # 1.0 == 1
+        numbers = [a.index if isinstance(a, Expression) else (a,) for a in arguments]  # 1.0 == 1
+        if isinstance(operation, CallResult):
+            return self.result(operation, self.calls.setdefault(tuple(numbers), arguments))
+        key = (operation, *numbers)
         expression = self.table.get(key)
         if expression is None:
             kind = Condition if operation in CONDITIONS else Expression
             expression = self.table[key] = self._append(operation, arguments, kind)
         return expression
+
+    def result(self, operation: str, arguments: tuple[Expression | float, ...]) -> Expression:
+        """Return the expression of a result of a call, as `node` does, in less time for a result after the first one.
+
+        Args:
+            operation: The result. arguments: Of the expression of another result of a call with these arguments: all
+                results of a call have one tuple, which passes therefore read once.
+        """
+        key = (operation, id(arguments))
+        if key not in self.table:
+            self.table[key] = self._append(operation, arguments)
+        return self.table[key]
 
     def binary(self, operation: str, a: Expression, b: Expression) -> Expression:
         """Return the expression of an arithmetic operation on two expressions, as `node` does, in less time."""

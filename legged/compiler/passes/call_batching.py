@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from legged.compiler import mechanisms
-from legged.compiler.ir.graph import Graph, Operand
+from legged.compiler.ir.graph import Graph, Operand, distinct_arguments
 from legged.compiler.ir.operations import VECTOR_FUNCTION_OF, VECTOR_FUNCTIONS, CallResult, is_call
 from legged.compiler.ir.pass_times import compiler_pass
 
@@ -45,15 +45,17 @@ def call_batches(graph: Graph) -> Batches:
     if not called:
         return []
     levels, calls = [0] * inputs, dict[int, list[int]]()
+    before, level = None, 0
     for i, (operation, arguments, _) in enumerate(graph.nodes, inputs):
-        level = 0
-        for a in arguments:
-            if type(a) is int and levels[a] > level:
-                level = levels[a]
-        if operation in called:
+        if arguments is not before:  # as for further results of a call
+            level = 0
+            for a in arguments:
+                if type(a) is int and levels[a] > level:
+                    level = levels[a]
+        before, is_called = arguments, operation in called
+        if is_called:
             calls.setdefault(level, []).append(i)
-            level += 1
-        levels.append(level)
+        levels.append(level + is_called)
     done: set[int] = set()
     batches: list[tuple[list[int], list[int]]] = []
     groups = [indices for _, indices in sorted(calls.items())]
@@ -63,7 +65,7 @@ def call_batches(graph: Graph) -> Batches:
     for indices in groups:
         done.update(indices)
         needed: set[int] = set()
-        pending = [a for i in indices for a in graph.nodes[i - inputs].arguments]
+        pending = [a for arguments in distinct_arguments(graph.nodes[i - inputs] for i in indices) for a in arguments]
         while pending:
             a = pending.pop()
             if type(a) is int and a >= inputs and a not in done:
@@ -77,6 +79,7 @@ def call_batches(graph: Graph) -> Batches:
 def calls_by_function(graph: Graph, nodes: Iterable[int]) -> dict[str, list[Call]]:
     """Return the calls of each function in a batch; nodes with equal arguments share a call."""
     calls: dict[str, dict[str, Call]] = {}
+    key, before = "", None
     for i in nodes:
         operation, arguments, _ = graph.nodes[i - graph.input_size]
         is_result = isinstance(operation, CallResult)
@@ -84,7 +87,8 @@ def calls_by_function(graph: Graph, nodes: Iterable[int]) -> dict[str, list[Call
         if operation == "arctan":
             arguments = (*arguments, 1.0)
         # The key is text since 1 == 1.0, although 1 is the number of a value and 1.0 a constant.
-        call = calls.setdefault(function, {}).setdefault(repr(arguments), Call(arguments, []))
+        key, before = key if arguments is before else repr(arguments), arguments
+        call = calls.setdefault(function, {}).setdefault(key, Call(arguments, []))
         call.nodes.append(i)
     return {function: list(by_arguments.values()) for function, by_arguments in calls.items()}
 

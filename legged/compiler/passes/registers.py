@@ -19,9 +19,10 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
+from itertools import chain
 from typing import NamedTuple
 
-from legged.compiler.ir.graph import Graph, Operand
+from legged.compiler.ir.graph import Graph, Operand, distinct_arguments
 from legged.compiler.ir.operations import CONDITIONS, is_call
 from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.passes.call_batching import Batches
@@ -77,8 +78,8 @@ def _items(graph: Graph, phases: Sequence[Sequence[int]], batches: Batches) -> l
     conditions = {i for i, node in enumerate(nodes, first) if node[0] in CONDITIONS}
 
     def operands(calls: Sequence[int]) -> list[int]:
-        used = [a for i in calls for a in nodes[i - first][1] if type(a) is int and a not in conditions]
-        return list(dict.fromkeys(used))
+        used = chain.from_iterable(distinct_arguments([nodes[i - first] for i in calls]))
+        return list(dict.fromkeys([a for a in used if type(a) is int and a not in conditions]))
 
     items: list[_Item] = []
     for k, phase in enumerate(phases):

@@ -14,7 +14,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from legged.compiler.ir.graph import Graph, Node, Operand
+from legged.compiler.ir.graph import Graph, Node, Operand, distinct_arguments
 from legged.compiler.ir.operations import CONDITIONS
 from legged.compiler.ir.pass_times import compiler_pass
 
@@ -35,32 +35,40 @@ def fuse_multiply_adds(graph: Graph) -> Graph:
     Values keep their numbers. Products that were fused stay in the graph without a use.
     """
     first = graph.input_size
-    nodes = list(graph.nodes)
+    nodes, new = list(graph.nodes), tuple.__new__  # twice as fast as the constructor of the named tuple
     for product, sums in _fusible_products(graph).items():
         a, b = graph.nodes[product - first].arguments
         for i in sums:
             operation, (x, y), label = graph.nodes[i - first]
             fused = "fmadd" if operation == "add" else "fmsub" if x == product else "fnmadd"
-            nodes[i - first] = Node(fused, (a, b, y if x == product else x), label)
+            nodes[i - first] = new(Node, (fused, (a, b, y if x == product else x), label))
     return replace(graph, nodes=tuple(nodes))
 
 
-def _fusible_products(graph: Graph) -> dict[int, list[int]]:
+def _fusible_products(graph: Graph) -> dict[int, Sequence[int]]:
     """Return the products to fuse with their uses: all uses are sums, and no sum is fused with two products."""
     first = graph.input_size
-    sums = {i for i, node in enumerate(graph.nodes, first) if node[0] in _SUMS}
     products = {i for i, node in enumerate(graph.nodes, first) if node[0] == "multiply"}
-    products.difference_update(r for r in graph.results if isinstance(r, int))
-    uses: dict[int, list[int]] = {}
-    for i, (_, arguments, _) in enumerate(graph.nodes, first):
-        for a in arguments:
-            if type(a) is int and a in products:
-                uses.setdefault(a, []).append(i)
+    first_use, uses = dict[int, int](), dict[int, Sequence[int]]()  # the latter of products with several ones
+    before: tuple[Operand, ...] | None = None
+    for i, (operation, arguments, _) in enumerate(graph.nodes, first):
+        if operation in _SUMS:
+            for a in arguments:
+                if type(a) is int and a in products:
+                    if a in first_use:
+                        uses[a] = (*uses.get(a, (first_use[a],)), i)
+                    else:
+                        first_use[a] = i
+        elif arguments is not before:  # as for further results of a call
+            products.difference_update([a for a in arguments if type(a) is int])
+        before = arguments
+    products.difference_update([r for r in graph.results if type(r) is int])
+    latest_first = sorted(products.intersection(first_use), reverse=True)
     fused_sums: set[int] = set()
     fusible = {}
-    latest_first = sorted(uses.items(), reverse=True)
-    for product, users in sorted(latest_first, key=lambda item: len(item[1])):
-        if sums.issuperset(users) and fused_sums.isdisjoint(users):
+    for product in sorted(latest_first, key=lambda product: len(uses.get(product, (0,)))):
+        users = uses.get(product) or (first_use[product],)
+        if fused_sums.isdisjoint(users):
             fusible[product] = users
             fused_sums.update(users)
     return fusible
@@ -83,7 +91,7 @@ def depth_first_phases(graph: Graph, groups: Sequence[Sequence[int]]) -> list[li
     for calls in groups:
         for i in calls:
             seen[i] = True
-        operands = [a for i in calls for a in graph.nodes[i - first][1]]
+        operands = [a for arguments in distinct_arguments(graph.nodes[i - first] for i in calls) for a in arguments]
         phases.append(_visited(graph, depths, operands, seen))
     phases.append(_visited(graph, depths, graph.results, seen))
     return phases
@@ -92,11 +100,14 @@ def depth_first_phases(graph: Graph, groups: Sequence[Sequence[int]]) -> list[li
 def _depths(graph: Graph) -> list[int]:
     """Return the depth of each value, zero for inputs."""
     depths = [0] * graph.input_size
+    before, depth = None, 0
     for _, arguments, _ in graph.nodes:
-        depth = 0
-        for a in arguments:
-            if type(a) is int and depths[a] > depth:
-                depth = depths[a]
+        if arguments is not before:  # as for further results of a call
+            depth = 0
+            for a in arguments:
+                if type(a) is int and depths[a] > depth:
+                    depth = depths[a]
+        before = arguments
         depths.append(depth + 1)
     return depths
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from legged.compiler.ir.constant_folding import CONSTRUCTORS, add, multiply, subtract
 from legged.compiler.ir.expression import Expression
-from legged.compiler.ir.graph import Graph, Node, Operand, eliminate_dead_code
+from legged.compiler.ir.graph import Graph, Node, Operand, distinct_arguments, eliminate_dead_code
 from legged.compiler.ir.operations import OPERATIONS
 from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.ir.tracer import Tracer
@@ -53,7 +53,7 @@ class _Factoring:
         first = graph.input_size
         self.nodes: list[Node | None] = [*([None] * first), *graph.nodes]
         self.uses = [0] * len(self.nodes)
-        for operands in (*[node.arguments for node in graph.nodes], graph.results):
+        for operands in (*distinct_arguments(graph.nodes), graph.results):
             for a in operands:
                 if type(a) is int:
                     self.uses[a] += 1
@@ -71,6 +71,7 @@ class _Factoring:
         rebuilt, uses = self.rebuilt, self.uses
         sums = [node for node in self.graph.nodes if node.operation in _SUMS]
         inner = {a for node in sums for a in node.arguments if type(a) is int and uses[a] == 1}
+        before = None
         with self.tracer:
             for number, (operation, arguments, label) in enumerate(self.graph.nodes, self.graph.input_size):
                 self.tracer.label = label
@@ -80,8 +81,11 @@ class _Factoring:
                     a, b = arguments
                     a, b = rebuilt[a] if type(a) is int else a, rebuilt[b] if type(b) is int else b
                     rebuilt.append(CONSTRUCTORS[operation](a, b))
+                elif arguments is before and isinstance(last := rebuilt[-1], Expression):
+                    rebuilt.append(self.tracer.result(operation, last.arguments))
                 else:
                     rebuilt.append(CONSTRUCTORS[operation](*[rebuilt[a] if type(a) is int else a for a in arguments]))
+                before = arguments
             results = [rebuilt[r] if isinstance(r, int) else r for r in self.graph.results]
             nodes, operands = eliminate_dead_code(self.tracer, results)
         return replace(self.graph, nodes=nodes, results=operands)

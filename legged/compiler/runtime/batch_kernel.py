@@ -73,7 +73,8 @@ class BatchKernel:
         self.shapes = [shape for _, shape in self.graph.inputs]
         target = llvm.default_target().with_element(element)
         if states is not None:
-            target = target._replace(width=min(target.width, 1 << max(states - 1, 1).bit_length()))
+            width = min(target.width, 1 << max(states - 1, 1).bit_length())
+            target = target._replace(width=width, is_narrow=width < target.width)
         self.code = BatchCode(self.graph, _no_single_state, lambda batch: None, target)
 
     @property

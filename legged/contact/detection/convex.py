@@ -119,16 +119,16 @@ _corners_of_faces = WeakKeyDictionary[Hull, Array]()  # of hulls, which do not c
 def _face_corners(hull: Hull) -> Array:
     """Return the numbers of four vertices around each face, (f, 4); of a large quadrilateral if it has more corners."""
     if hull not in _corners_of_faces:
-        points, corners = hull.vertices - hull.center, []
-        for normal in hull.faces[0]:
-            height = points @ normal
-            numbers = np.flatnonzero(height > height.max() - 1e-7 * np.ptp(height))
-            own = points[numbers]
-            far = ((own[:, None] - own[None]) ** 2).sum(axis=2)
-            i, j = np.unravel_index(np.argmax(far), far.shape)
-            beside = (own - own[i]) @ cross(normal, own[j] - own[i])
-            corners.append(numbers[[i, np.argmin(beside), j, np.argmax(beside)]])
-        _corners_of_faces[hull] = np.array(corners)
+        points, normals = hull.vertices - hull.center, hull.faces[0]
+        height = normals @ points.T
+        on_face = height > (height.max(axis=1) - 1e-7 * np.ptp(height, axis=1))[:, None]
+        squared = ((points[:, None] - points) ** 2).sum(axis=2)
+        of_pairs = np.where(on_face[:, :, None] & on_face[:, None], squared, -1.0)
+        i, j = np.divmod(of_pairs.reshape(len(normals), -1).argmax(axis=1), len(points))
+        aside = np.cross(normals, points[j] - points[i])
+        beside = ((points - points[i][:, None]) * aside[:, None]).sum(axis=2)
+        least, most = (np.where(on_face, beside, limit) for limit in (np.inf, -np.inf))
+        _corners_of_faces[hull] = np.column_stack([i, least.argmin(axis=1), j, most.argmax(axis=1)])
     return _corners_of_faces[hull]
 
 

@@ -230,7 +230,7 @@ def dimensions(shape: Shape | Ball, vertices: int | None = None) -> Array:
 def bounding_radius(shape: Shape | Ball) -> float:
     """Return the radius of a sphere about the center of a shape that contains the shape, [m]."""
     if isinstance(shape, Hull):
-        return float(np.linalg.norm(shape.vertices - shape.center, axis=1).max())
+        return shape.radius
     size = dimensions(shape)
     if isinstance(shape, Ellipsoid):
         return float(size.max())

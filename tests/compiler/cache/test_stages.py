@@ -17,10 +17,10 @@ import pytest
 
 import legged
 import robots
-from legged.compiler import ChangingTable, Members, Schedule, TimeLoop, element_type, mechanisms, module
+from legged.compiler import BatchKernel, ChangingTable, Members, Schedule, TimeLoop, element_type, mechanisms, module
 from legged.compiler.cache import disk, machine_code, staged
 from legged.compiler.codegen import llvm, selection
-from legged.compiler.codegen.kernels import planned
+from legged.compiler.codegen.kernels import planned, streamed
 from legged.compiler.codegen.kernels.planned import WITHOUT_PLAN
 from legged.compiler.ir.loops_and_tables import repeat_while
 from legged.compiler.passes.pipeline import trace
@@ -324,6 +324,29 @@ def test_the_first_stage_has_no_plan_of_registers(folder, requests, monkeypatch)
         optimized = legged.compile(read, x=N)(x)
     assert [a.tobytes() for a in first] == [a.tobytes() for a in optimized]
     assert {ir for ir, level in compiled if level == 2} > {*sources.values()}
+
+
+@pytest.mark.parametrize("states", [1, 3, None])
+def test_kernels_of_few_states_have_no_plan_in_the_first_stage(folder, requests, monkeypatch, states):
+    """Neither do they run in sections for several vectors, of which a batch of few states has one."""
+    monkeypatch.setattr(selection, "PLANNED_BATCH_NODES", 40)
+    monkeypatch.setattr(streamed, "most_vectors", lambda *_: 4)
+    monkeypatch.setattr(selection, "most_vectors", lambda *_: 4)
+    monkeypatch.setattr(llvm, "default_target", lambda: llvm.target_named("native"))
+    native, inner, compiled = llvm.default_target().width, llvm.machine_code, []
+    monkeypatch.setattr(llvm, "machine_code", lambda ir, level: (compiled.append((ir, level)), inner(ir, level))[1])
+    x = np.random.default_rng(0).uniform(-0.5, 0.5, (states or 9, N))
+    first = BatchKernel(random_function(3), {"x": (N,)}, states=states)(x)
+    is_narrow = states is not None and {1: 2, 3: 4}[states] < native
+    kernels = [ir for ir, level in compiled if level == 0 and "@legged_batch_loop(" in ir]
+    assert kernels and all(("legged_row_kernel_0" in ir) == (not is_narrow) for ir in kernels)
+    assert all((WITHOUT_PLAN in ir) == is_narrow and "%m0 =" not in ir for ir in kernels)
+    ((sources, _, _),) = requests
+    assert is_narrow == any("%m0 =" in ir for ir in sources.values())
+    machine_code.unload()
+    with mechanisms.without(mechanisms.STAGES):
+        optimized = BatchKernel(random_function(3), {"x": (N,)}, states=states)(x)
+    assert [a.tobytes() for a in first] == [a.tobytes() for a in optimized]
 
 
 def test_the_other_process_plans_registers_as_this_one_would(folder):
