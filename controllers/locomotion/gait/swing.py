@@ -128,7 +128,7 @@ def path_weights(swing: Swing, progress: Any, on_soles: bool, closely: bool) -> 
     """
     late = progress * progress
     if not on_soles:
-        return late, 1.0
+        return progress * np.sqrt(progress), 1.0
     if closely:
         return late, np.maximum(np.maximum(swing.obstacle, _RISING), late)
     return swing.obstacle * late, swing.obstacle

@@ -110,5 +110,5 @@ def test_a_foot_follows_its_path_closely_at_obstacles_and_in_quick_steps_at_touc
         quick = np.array([path_weights(swing, x, True, True) for x in (0.0, 0.5, 1.0)])
         high = max(0.5, obstacle)
         assert quick.tolist() == [[0.0, high], [0.25, high], [1.0, 1.0]]
-        pointed = np.array([path_weights(swing, x, False, False) for x in (0.0, 0.5, 1.0)])
-        assert pointed.tolist() == [[0.0, 1.0], [0.25, 1.0], [1.0, 1.0]]
+        pointed = np.array([path_weights(swing, x, False, False) for x in (0.0, 0.25, 1.0)])
+        assert pointed.tolist() == [[0.0, 1.0], [0.125, 1.0], [1.0, 1.0]]
