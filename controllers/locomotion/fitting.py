@@ -123,8 +123,10 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     if len(feet) == 2 and robot.mass < 3.0 * _mean_leg_mass(robot, home):  # the trunk has less mass than a leg
         weight = np.diag(inertia) / robot.mass  # angular momentum counts as linear momentum does
         weight[:2] = weight[:2].mean()
+    lifted = _lifted_share(robot, q, feet) if len(feet) == 2 else 0.0
     planner = MotionPlanner(
-        robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits, inclined, closely, weight
+        *(robot, feet, home.angles, inertia, legs, height, home.base_height),
+        *(gravity, limits, inclined, closely, weight, lifted),
     )
     return home, planner, steps, possible, fastest
 
@@ -393,3 +395,13 @@ def _leg_inertias(robot: Robot, q: Array, feet: tuple[Foot, ...]) -> Array:
         v[:, [robot.base.nv + k for k in foot.columns]] = np.linalg.lstsq(J, np.eye(len(J))[:, -3:], rcond=1e-6)[0].T
         inertias.append(np.array([momentum(robot, q, row)[:3] for row in v[:2]] + [np.zeros(3)]).T)
     return np.array(inertias)
+
+
+def _lifted_share(robot: Robot, q: Array, feet: tuple[Foot, ...]) -> float:
+    """Return `MotionPlanner.lifted_share`; arguments as in `_leg_inertias`."""
+    model, total = WholeBodyModel(robot, q, np.zeros(robot.nv)), 0.0
+    for foot in feet:
+        J, v = foot_jacobian(model, foot), np.zeros(robot.nv)
+        v[[robot.base.nv + k for k in foot.columns]] = np.linalg.lstsq(J, np.eye(len(J))[-1], rcond=1e-6)[0]
+        total += float(momentum(robot, q, v)[5]) / robot.mass
+    return total / len(feet)
