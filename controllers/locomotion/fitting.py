@@ -115,15 +115,15 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     if len(feet) == 2:
         stance = (QUICK if any(narrow) else 1.0) * GAITS["walk"].period * GAITS["walk"].duty(2) / steps.omega
         fastest[2] = min(fastest[2], 2.0 * _turn_of_soles(robot, home, q, feet) / stance)
-    inertia, legs = _inertia(robot, q), _leg_inertias(robot, q, feet)
+    inertia, (legs, lifted) = _inertia(robot, q), _leg_inertias(robot, q, feet)
     limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
     inclined = inclined_walk(robot, home, q, any(narrow))
     closely = any(narrow) or any(len(foot.turns) < 3 for foot in feet)
     weight: Any = height**2
-    if len(feet) == 2 and robot.mass < 3.0 * _mean_leg_mass(robot, home):  # the trunk has less mass than a leg
+    is_light = robot.mass < 3.0 * _mean_leg_mass(robot, home)  # the trunk has less mass than a leg
+    if len(feet) == 2 and (is_light or not any(narrow)):
         weight = np.diag(inertia) / robot.mass  # angular momentum counts as linear momentum does
         weight[:2] = weight[:2].mean()
-    lifted = _lifted_share(robot, q, feet) if len(feet) == 2 else 0.0
     planner = MotionPlanner(
         *(robot, feet, home.angles, inertia, legs, height, home.base_height),
         *(gravity, limits, inclined, closely, weight, lifted),
@@ -382,26 +382,18 @@ def _inertia(robot: Robot, q: Array) -> Array:
     return np.array([momentum(robot, q, np.concatenate([turn, joints]))[:3] for turn in turns]).T
 
 
-def _leg_inertias(robot: Robot, q: Array, feet: tuple[Foot, ...]) -> Array:
-    """Return the angular momentum per velocity of each foot at a fixed base, (n, 3, 3), [kg m], base axes.
+def _leg_inertias(robot: Robot, q: Array, feet: tuple[Foot, ...]) -> tuple[Array, float]:
+    """Return `MotionPlanner.leg_inertias`, (n, 3, 3), [kg m], base axes, and `MotionPlanner.lifted_share`.
 
     Flat feet move without rotation about the axes about which the leg turns them; others with the smallest joint
     velocities.
     """
-    model, inertias = WholeBodyModel(robot, q, np.zeros(robot.nv)), []
+    model, inertias, lifted = WholeBodyModel(robot, q, np.zeros(robot.nv)), [], 0.0
     for foot in feet:
         J = foot_jacobian(model, foot)
         v = np.zeros((3, robot.nv))
         v[:, [robot.base.nv + k for k in foot.columns]] = np.linalg.lstsq(J, np.eye(len(J))[:, -3:], rcond=1e-6)[0].T
-        inertias.append(np.array([momentum(robot, q, row)[:3] for row in v[:2]] + [np.zeros(3)]).T)
-    return np.array(inertias)
-
-
-def _lifted_share(robot: Robot, q: Array, feet: tuple[Foot, ...]) -> float:
-    """Return `MotionPlanner.lifted_share`; arguments as in `_leg_inertias`."""
-    model, total = WholeBodyModel(robot, q, np.zeros(robot.nv)), 0.0
-    for foot in feet:
-        J, v = foot_jacobian(model, foot), np.zeros(robot.nv)
-        v[[robot.base.nv + k for k in foot.columns]] = np.linalg.lstsq(J, np.eye(len(J))[-1], rcond=1e-6)[0]
-        total += float(momentum(robot, q, v)[5]) / robot.mass
-    return total / len(feet)
+        forward, left, up = (momentum(robot, q, row) for row in v)
+        inertias.append(np.array([forward[:3], left[:3], np.zeros(3)]).T)
+        lifted += float(up[5]) / (robot.mass * len(feet))
+    return np.array(inertias), lifted if len(feet) == 2 else 0.0

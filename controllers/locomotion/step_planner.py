@@ -13,7 +13,16 @@ from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, Land
 from controllers.locomotion.gait.inclined_ground import InclinedWalk
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.gait.step_sequence import MOST, StepResponse, StepSequence, beyond_soles
-from controllers.locomotion.gait.swing import POINT, SOLE, Profile, Swing, moved_target, swing_lead, swing_path, swing_rise
+from controllers.locomotion.gait.swing import (
+    POINT,
+    SOLE,
+    Profile,
+    Swing,
+    moved_target,
+    swing_lead,
+    swing_path,
+    swing_rise,
+)
 from controllers.locomotion.gait.uneven_ground import adapted_swing
 from controllers.locomotion.memory import LocomotionMemory
 from controllers.locomotion.motion import BodyState, advanced_path, desired_rotation, turned
@@ -35,7 +44,7 @@ STILL = 0.02  # [sqrt(g h)], commanded speed below which the robot stands
 _CAPTURE = 0.12  # [h], deviation of the divergent component from which on a standing robot steps, or, if more,
 _CAPTURE_WITHIN = 0.75  # of the smaller half-extent of the standing feet
 _CAUGHT = 0.8  # of that deviation: stepping ends below it
-_LIFT = 0.4  # [g], largest vertical acceleration of the center of mass by the motion of a leg of two in a swing
+_LIFT = 0.5  # [g], largest vertical acceleration of the center of mass by the motion of a leg of two in a swing
 _LONGEST, _LONGER = 0.75, 0.25  # [h], longest step that a robot with two feet plans, and more of it at high speed
 
 
@@ -297,7 +306,9 @@ class StepPlanner:
                 lead = swing_lead(place, target, profile)
             elif heights:
                 lead = swing_lead(place, target, profile, heights, slope)
-            rise = swing_rise(place, target, self._within_weight(clearance, duration, profile) + extra, heights, profile, lead)
+            rise = swing_rise(
+                place, target, self._within_weight(clearance, duration, profile) + extra, heights, profile, lead
+            )
             swings.append(swing_path(progress, duration, place, target, rise, profile, lead))
         return targets, swings
 
