@@ -175,7 +175,9 @@ def standing_parts(robot: Robot) -> tuple[Home, MotionPlanner, FootstepLaw, Arra
 
 
 @lru_cache(maxsize=4)
-def swing_limits(robot: Robot, home: Home, clearance: float, duration: float) -> tuple[float, Array, str]:
+def swing_limits(
+    robot: Robot, home: Home, clearance: float, duration: float
+) -> tuple[float, Array, tuple[str, float, float]]:
     """Return the largest rise and speeds of the swings of two feet, and the joint that bounds the speed forward.
 
     A foot that rises under its hip bends hip and knee. Where a hip, the first pitch joint of a leg, is near the end of
@@ -189,11 +191,12 @@ def swing_limits(robot: Robot, home: Home, clearance: float, duration: float) ->
         clearance: Desired rise, relative to the height h of the center of mass.
 
     Returns:
-        The rise, [h]; the mean speeds of a swing forward and to the side, (2,), [m/s]; and the name of the joint. More
-        than two feet have the desired rise and no limit.
+        The rise, [h]; the mean speeds of a swing forward and to the side, (2,), [m/s]; and name and largest speed of
+        the joint, [rad/s], with the share of it that the rise takes. More than two feet have the desired rise and no
+        limit.
     """
     if len(home.legs) > 2:
-        return clearance, np.full(2, np.inf), ""
+        return clearance, np.full(2, np.inf), ("", np.inf, 0.0)
     q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
     model, limits = WholeBodyModel(robot, q, np.zeros(robot.nv)), JointLimits.of(robot)
     height, room, columns, shares = float(center_of_mass(robot, q)[2]), np.inf, [], []
@@ -210,7 +213,9 @@ def swing_limits(robot: Robot, home: Home, clearance: float, duration: float) ->
     rise = min(clearance * height, max(LEAST_RISE * height, min(room, _RISING / max(up.max(), 1e-9))))
     left = np.maximum(1.0 - rise * up, _LEAST_REMAINING)
     speeds = [left / np.maximum(way, 1e-9) for way in ways]
-    return rise / height, np.min(speeds, axis=1), joint_name(robot, columns[int(np.argmin(speeds[0]))])
+    k = int(np.argmin(speeds[0]))
+    joint = joint_name(robot, columns[k]), limits.speed[columns[k]], 1.0 - left[k]
+    return rise / height, np.min(speeds, axis=1), joint
 
 
 def narrow_directions(robot: Robot, home: Home, feet: tuple[Foot, ...], height: float) -> tuple[bool, bool]:
@@ -296,11 +301,8 @@ def _possible_velocities(robot: Robot, q: Array, feet: tuple[Foot, ...], places:
     plane.
 
     Args:
-        robot: The robot.
-        q: Standing posture, (nq,).
-        feet: Its feet.
-        places: Of their soles at q, (n, 3), [m], base axes.
-        height: Of the center of mass, [m].
+        robot: The robot. q: Standing posture, (nq,). feet: Its feet.
+        places: Of their soles at q, (n, 3), [m], base axes. height: Of the center of mass, [m].
     """
     model, rows = WholeBodyModel(robot, q, np.zeros(robot.nv)), []
     for foot, (x, y, _) in zip(feet, places, strict=True):
@@ -390,8 +392,7 @@ def _leg_inertias(robot: Robot, q: Array, feet: tuple[Foot, ...]) -> tuple[Array
     """
     model, inertias, lifted = WholeBodyModel(robot, q, np.zeros(robot.nv)), [], 0.0
     for foot in feet:
-        J = foot_jacobian(model, foot)
-        v = np.zeros((3, robot.nv))
+        J, v = foot_jacobian(model, foot), np.zeros((3, robot.nv))
         v[:, [robot.base.nv + k for k in foot.columns]] = np.linalg.lstsq(J, np.eye(len(J))[:, -3:], rcond=1e-6)[0].T
         forward, left, up = (momentum(robot, q, row) for row in v)
         inertias.append(np.array([forward[:3], left[:3], np.zeros(3)]).T)
