@@ -66,7 +66,7 @@ _BESIDE = 0.2
 this ratio."""
 _RISING = 0.7
 """Largest speed of a joint, of its no-load speed, at which a foot rises: at it a motor gives a third of its torque."""
-_LEAST_REMAINING = 0.1
+LEAST_REMAINING = 0.1
 """Least share of a joint's largest speed that moves a foot along while it rises, so that the speeds are not zero."""
 SLOWEST = 0.15
 """Bound of the forward speed of two feet by joint speeds, [sqrt(g h)], below which a warning says that the robot may
@@ -192,8 +192,7 @@ def swing_limits(
 
     Returns:
         The rise, [h]; the mean speeds of a swing forward and to the side, (2,), [m/s]; and name and largest speed of
-        the joint, [rad/s], with the share of it that the rise takes. More than two feet have the desired rise and no
-        limit.
+        the joint, [rad/s], and the share of it that the rise takes. More than two feet: the desired rise, no limits.
     """
     if len(home.legs) > 2:
         return clearance, np.full(2, np.inf), ("", np.inf, 0.0)
@@ -211,10 +210,10 @@ def swing_limits(
         shares += [peaks * np.abs(rates[i]) / limits.speed[i] for i in above]
     *ways, up = np.array(shares).T
     rise = min(clearance * height, max(LEAST_RISE * height, min(room, _RISING / max(up.max(), 1e-9))))
-    left = np.maximum(1.0 - rise * up, _LEAST_REMAINING)
+    left = np.maximum(1.0 - rise * up, LEAST_REMAINING)
     speeds = [left / np.maximum(way, 1e-9) for way in ways]
     k = int(np.argmin(speeds[0]))
-    joint = joint_name(robot, columns[k]), limits.speed[columns[k]], 1.0 - left[k]
+    joint = joint_name(robot, columns[k]), limits.speed[columns[k]], rise * up[k]
     return rise / height, np.min(speeds, axis=1), joint
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from controllers.locomotion.fitting import (
     DUTY_OF_DAMPED,
     LEAST_DUTY_ON_TWO,
+    LEAST_REMAINING,
     MOVES,
     QUICK,
     SLOWEST,
@@ -145,7 +146,7 @@ class Locomotion:
         words = weakness(robot, home)
         slowest = SLOWEST * float(np.sqrt(gravity * planner.height))
         if speeds[0] < slowest:
-            needed = available * (rising + (1.0 - rising) * slowest / speeds[0])
+            needed = available * (rising + max(1.0 - rising, LEAST_REMAINING) * slowest / speeds[0])
             words = (
                 f"joint {joint!r} is slow: its largest speed of {available:.3g} rad/s limits walks to {speeds[0]:.2g} "
                 f"m/s, and one at {slowest:.2g} m/s needs {needed:.2g} rad/s"
