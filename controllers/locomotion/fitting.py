@@ -120,8 +120,8 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     inclined = inclined_walk(robot, home, q, any(narrow))
     closely = any(narrow) or any(len(foot.turns) < 3 for foot in feet)
     weight: Any = height**2
-    is_light = robot.mass < 3.0 * _mean_leg_mass(robot, home)  # the trunk has less mass than a leg
-    if len(feet) == 2 and (is_light or not any(narrow)):
+    share = _mean_leg_mass(robot, home) / robot.mass
+    if len(feet) == 2 and (share > 1.0 / 3.0 or not (share > _HEAVY or any(foot.pivot is not None for foot in feet))):
         weight = np.diag(inertia) / robot.mass  # angular momentum counts as linear momentum does
         weight[:2] = weight[:2].mean()
     planner = MotionPlanner(
