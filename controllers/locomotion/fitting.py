@@ -213,7 +213,7 @@ def swing_limits(
     left = np.maximum(1.0 - rise * up, LEAST_REMAINING)
     speeds = [left / np.maximum(way, 1e-9) for way in ways]
     k = int(np.argmin(speeds[0]))
-    joint = joint_name(robot, columns[k]), limits.speed[columns[k]], rise * up[k]
+    joint = joint_name(robot, columns[k]), float(limits.speed[columns[k]]), float(rise * up[k])
     return rise / height, np.min(speeds, axis=1), joint
 
 
