@@ -66,7 +66,7 @@ _BESIDE = 0.2
 this ratio."""
 _RISING = 0.7
 """Largest speed of a joint, of its no-load speed, at which a foot rises: at it a motor gives a third of its torque."""
-_LEAST_REMAINING = 0.1
+LEAST_REMAINING = 0.1
 """Least share of a joint's largest speed that moves a foot along while it rises, so that the speeds are not zero."""
 SLOWEST = 0.15
 """Bound of the forward speed of two feet by joint speeds, [sqrt(g h)], below which a warning says that the robot may
@@ -115,16 +115,18 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     if len(feet) == 2:
         stance = (QUICK if any(narrow) else 1.0) * GAITS["walk"].period * GAITS["walk"].duty(2) / steps.omega
         fastest[2] = min(fastest[2], 2.0 * _turn_of_soles(robot, home, q, feet) / stance)
-    inertia, legs = _inertia(robot, q), _leg_inertias(robot, q, feet)
+    inertia, (legs, lifted) = _inertia(robot, q), _leg_inertias(robot, q, feet)
     limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
     inclined = inclined_walk(robot, home, q, any(narrow))
     closely = any(narrow) or any(len(foot.turns) < 3 for foot in feet)
     weight: Any = height**2
-    if len(feet) == 2 and robot.mass < 3.0 * _mean_leg_mass(robot, home):  # the trunk has less mass than a leg
+    share = _mean_leg_mass(robot, home) / robot.mass
+    if len(feet) == 2 and (share > 1.0 / 3.0 or not (share > _HEAVY or any(foot.pivot is not None for foot in feet))):
         weight = np.diag(inertia) / robot.mass  # angular momentum counts as linear momentum does
         weight[:2] = weight[:2].mean()
     planner = MotionPlanner(
-        robot, feet, home.angles, inertia, legs, height, home.base_height, gravity, limits, inclined, closely, weight
+        *(robot, feet, home.angles, inertia, legs, height, home.base_height),
+        *(gravity, limits, inclined, closely, weight, lifted),
     )
     return home, planner, steps, possible, fastest
 
@@ -173,7 +175,9 @@ def standing_parts(robot: Robot) -> tuple[Home, MotionPlanner, FootstepLaw, Arra
 
 
 @lru_cache(maxsize=4)
-def swing_limits(robot: Robot, home: Home, clearance: float, duration: float) -> tuple[float, Array, str]:
+def swing_limits(
+    robot: Robot, home: Home, clearance: float, duration: float
+) -> tuple[float, Array, tuple[str, float, float]]:
     """Return the largest rise and speeds of the swings of two feet, and the joint that bounds the speed forward.
 
     A foot that rises under its hip bends hip and knee. Where a hip, the first pitch joint of a leg, is near the end of
@@ -187,11 +191,11 @@ def swing_limits(robot: Robot, home: Home, clearance: float, duration: float) ->
         clearance: Desired rise, relative to the height h of the center of mass.
 
     Returns:
-        The rise, [h]; the mean speeds of a swing forward and to the side, (2,), [m/s]; and the name of the joint. More
-        than two feet have the desired rise and no limit.
+        The rise, [h]; the mean speeds of a swing forward and to the side, (2,), [m/s]; and name and largest speed of
+        the joint, [rad/s], and the share of it that the rise takes. More than two feet: the desired rise, no limits.
     """
     if len(home.legs) > 2:
-        return clearance, np.full(2, np.inf), ""
+        return clearance, np.full(2, np.inf), ("", np.inf, 0.0)
     q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
     model, limits = WholeBodyModel(robot, q, np.zeros(robot.nv)), JointLimits.of(robot)
     height, room, columns, shares = float(center_of_mass(robot, q)[2]), np.inf, [], []
@@ -206,9 +210,11 @@ def swing_limits(robot: Robot, home: Home, clearance: float, duration: float) ->
         shares += [peaks * np.abs(rates[i]) / limits.speed[i] for i in above]
     *ways, up = np.array(shares).T
     rise = min(clearance * height, max(LEAST_RISE * height, min(room, _RISING / max(up.max(), 1e-9))))
-    left = np.maximum(1.0 - rise * up, _LEAST_REMAINING)
+    left = np.maximum(1.0 - rise * up, LEAST_REMAINING)
     speeds = [left / np.maximum(way, 1e-9) for way in ways]
-    return rise / height, np.min(speeds, axis=1), joint_name(robot, columns[int(np.argmin(speeds[0]))])
+    k = int(np.argmin(speeds[0]))
+    joint = joint_name(robot, columns[k]), float(limits.speed[columns[k]]), float(rise * up[k])
+    return rise / height, np.min(speeds, axis=1), joint
 
 
 def narrow_directions(robot: Robot, home: Home, feet: tuple[Foot, ...], height: float) -> tuple[bool, bool]:
@@ -294,11 +300,8 @@ def _possible_velocities(robot: Robot, q: Array, feet: tuple[Foot, ...], places:
     plane.
 
     Args:
-        robot: The robot.
-        q: Standing posture, (nq,).
-        feet: Its feet.
-        places: Of their soles at q, (n, 3), [m], base axes.
-        height: Of the center of mass, [m].
+        robot: The robot. q: Standing posture, (nq,). feet: Its feet.
+        places: Of their soles at q, (n, 3), [m], base axes. height: Of the center of mass, [m].
     """
     model, rows = WholeBodyModel(robot, q, np.zeros(robot.nv)), []
     for foot, (x, y, _) in zip(feet, places, strict=True):
@@ -380,16 +383,17 @@ def _inertia(robot: Robot, q: Array) -> Array:
     return np.array([momentum(robot, q, np.concatenate([turn, joints]))[:3] for turn in turns]).T
 
 
-def _leg_inertias(robot: Robot, q: Array, feet: tuple[Foot, ...]) -> Array:
-    """Return the angular momentum per velocity of each foot at a fixed base, (n, 3, 3), [kg m], base axes.
+def _leg_inertias(robot: Robot, q: Array, feet: tuple[Foot, ...]) -> tuple[Array, float]:
+    """Return `MotionPlanner.leg_inertias`, (n, 3, 3), [kg m], base axes, and `MotionPlanner.lifted_share`.
 
     Flat feet move without rotation about the axes about which the leg turns them; others with the smallest joint
     velocities.
     """
-    model, inertias = WholeBodyModel(robot, q, np.zeros(robot.nv)), []
+    model, inertias, lifted = WholeBodyModel(robot, q, np.zeros(robot.nv)), [], 0.0
     for foot in feet:
-        J = foot_jacobian(model, foot)
-        v = np.zeros((3, robot.nv))
+        J, v = foot_jacobian(model, foot), np.zeros((3, robot.nv))
         v[:, [robot.base.nv + k for k in foot.columns]] = np.linalg.lstsq(J, np.eye(len(J))[:, -3:], rcond=1e-6)[0].T
-        inertias.append(np.array([momentum(robot, q, row)[:3] for row in v[:2]] + [np.zeros(3)]).T)
-    return np.array(inertias)
+        forward, left, up = (momentum(robot, q, row) for row in v)
+        inertias.append(np.array([forward[:3], left[:3], np.zeros(3)]).T)
+        lifted += float(up[5]) / (robot.mass * len(feet))
+    return np.array(inertias), lifted if len(feet) == 2 else 0.0

@@ -13,6 +13,7 @@ import numpy as np
 from controllers.locomotion.fitting import (
     DUTY_OF_DAMPED,
     LEAST_DUTY_ON_TWO,
+    LEAST_REMAINING,
     MOVES,
     QUICK,
     SLOWEST,
@@ -138,13 +139,18 @@ class Locomotion:
         gaits, on_two = self._gaits(robot, home, planner, steps), len(home.legs) == 2
         duties = [(x.period, float(np.max(x.duty))) for _, x in gaits.schedules]
         swing = min((period * (1.0 - duty) for period, duty in duties if duty < 1.0), default=np.inf)
-        clearance, speeds, joint = swing_limits(robot, home, self.clearance, swing)
+        clearance, speeds, (joint, available, rising) = swing_limits(robot, home, self.clearance, swing)
         duty = min(gaits.least_duty, *(duty for _, duty in duties))
         speeds = speeds * (1.0 - duty) / duty  # of the body over a foot that stands
         fastest = np.minimum(fastest, [*speeds, np.inf])
         words = weakness(robot, home)
-        if speeds[0] < SLOWEST * np.sqrt(gravity * planner.height):
-            words = f"joint {joint!r} is slow: its largest speed limits walks to {speeds[0]:.2g} m/s"
+        slowest = SLOWEST * float(np.sqrt(gravity * planner.height))
+        if speeds[0] < slowest:
+            needed = available * (rising + max(1.0 - rising, LEAST_REMAINING) * slowest / speeds[0])
+            words = (
+                f"joint {joint!r} is slow: its largest speed of {available:.3g} rad/s limits walks to {speeds[0]:.2g} "
+                f"m/s, and one at {slowest:.2g} m/s needs {needed:.2g} rad/s"
+            )
         if words:
             warn_caller(f"robot {robot.name!r} may fall: {words}", SimulationWarning)
         _check_command(robot, self.command, possible, planner.height)

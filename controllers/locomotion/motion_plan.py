@@ -73,6 +73,8 @@ class MotionPlanner:
         gravity: Magnitude, [m/s^2]. limits: Limits of the joints. inclined: What changes on inclined ground.
         follows_closely: Whether flat feet follow their paths closely, see `path_weights`.
         rotation_weight: Of the planned rotation, [m^2], a number or one for each axis, (3,).
+        lifted_share: Upward velocity of the center of mass per upward velocity of a foot under a base at rest, the mean
+            of two feet, dimensionless; zero for robots with more feet, whose swings it does not bound.
     """
 
     robot: Robot
@@ -87,6 +89,7 @@ class MotionPlanner:
     inclined: InclinedWalk = InclinedWalk()  # noqa: RUF009
     follows_closely: bool = False
     rotation_weight: Any = 0.0
+    lifted_share: float = 0.0
 
     def __post_init__(self) -> None:
         if self.plans_average:

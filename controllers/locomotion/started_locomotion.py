@@ -355,7 +355,9 @@ class StartedLocomotion:
         )
         wanted = where(jumps, leaps, wanted)
         walk = where(jumps, where(memory.jump > 0.0, 1.0, 0.0), self.feet_plan.walks(command, memory))
-        state = before.advanced(dt, walk, touched, wanted, self.gaits.patience(parameters, command), sum_of(climbs))
+        second = where(command[1] * self.steps.stances[0, 1] < 0.0, 1.0, 0.0) if len(feet) == 2 else 0.0
+        patience = self.gaits.patience(parameters, command)
+        state = before.advanced(dt, walk, touched, wanted, patience, sum_of(climbs), second)
         fade = dt / _CONTACT_TIME
         contact = [
             where(k > 0.5, np.maximum(c, np.maximum(old - fade, 0.0)), 0.0)

@@ -13,7 +13,16 @@ from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, Land
 from controllers.locomotion.gait.inclined_ground import InclinedWalk
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.gait.step_sequence import MOST, StepResponse, StepSequence, beyond_soles
-from controllers.locomotion.gait.swing import POINT, SOLE, Swing, moved_target, swing_lead, swing_path, swing_rise
+from controllers.locomotion.gait.swing import (
+    POINT,
+    SOLE,
+    Profile,
+    Swing,
+    moved_target,
+    swing_lead,
+    swing_path,
+    swing_rise,
+)
 from controllers.locomotion.gait.uneven_ground import adapted_swing
 from controllers.locomotion.memory import LocomotionMemory
 from controllers.locomotion.motion import BodyState, advanced_path, desired_rotation, turned
@@ -35,6 +44,7 @@ STILL = 0.02  # [sqrt(g h)], commanded speed below which the robot stands
 _CAPTURE = 0.12  # [h], deviation of the divergent component from which on a standing robot steps, or, if more,
 _CAPTURE_WITHIN = 0.75  # of the smaller half-extent of the standing feet
 _CAUGHT = 0.8  # of that deviation: stepping ends below it
+_LIFT = 0.5  # [g], largest vertical acceleration of the center of mass by the motion of a leg of two in a swing
 _LONGEST, _LONGER = 0.75, 0.25  # [h], longest step that a robot with two feet plans, and more of it at high speed
 
 
@@ -296,9 +306,26 @@ class StepPlanner:
                 lead = swing_lead(place, target, profile)
             elif heights:
                 lead = swing_lead(place, target, profile, heights, slope)
-            rise = swing_rise(place, target, clearance + extra, heights, profile, lead)
+            rise = swing_rise(
+                place, target, self._within_weight(clearance, duration, profile) + extra, heights, profile, lead
+            )
             swings.append(swing_path(progress, duration, place, target, rise, profile, lead))
         return targets, swings
+
+    def _within_weight(self, clearance: Any, duration: Any, profile: Profile) -> Any:
+        """Return a clearance in whose middle the deceleration of the leg takes at most a share of the weight, [m].
+
+        The rise r of a swing of the duration T ends with the acceleration -8 p r / T^2 of the foot in its middle, with
+        the power p of the profile. The center of mass moves with a share of it, since the trunk cannot move against it:
+        a leg that decelerates with more than the weight lifts the robot off the ground.
+
+        Args:
+            clearance: Desired one, [m]. duration: Of the swing, [s]. profile: Its shape.
+        """
+        share = self.planner.lifted_share
+        if not share:
+            return clearance
+        return np.minimum(clearance, _LIFT * self.planner.gravity * duration * duration / (8.0 * profile.power * share))
 
     def _slope_under(self, place: Array, forward: Array, plane: GroundPlane, memory: LocomotionMemory) -> Array:
         """Return the slope to which a swinging sole is parallel, (2,), dimensionless, world axes.

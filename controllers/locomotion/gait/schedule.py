@@ -221,6 +221,7 @@ class GaitState(NamedTuple):
         parameters: Array,
         patience: Any = 0.0,
         rising: Any = 0.0,
+        second: Any = 0.0,
     ) -> GaitState:
         """Return the state after a short time.
 
@@ -238,6 +239,7 @@ class GaitState(NamedTuple):
             parameters: Parameters of the desired gait, (1 + 2 n,), see `ContactSchedule.parameters`.
             patience: Longest time for which the phase stops for a foot, [s].
             rising: Positive while a foot rises over an obstacle.
+            second: 1 if the second of two feet is to lift off first from rest.
         """
         rested = 1.0 - where(self.walking > 0.5, 1.0, 0.0)
         for k in self.stance:
@@ -254,14 +256,14 @@ class GaitState(NamedTuple):
         state = self._replace(period=length, duty=np.stack(factors), touchdowns=np.stack(moved), walking=walk)
         late = sum_of(due * (1.0 - contact) for due, contact in zip(self.due(time / length), touched, strict=True))
         waits = (late + rising > 0.0) & (self.waited < patience)
-        begin = where(rested, _start_phase(state.duty, state.touchdowns), self.phase)
+        begin = where(rested, _start_phase(state.duty, state.touchdowns, second), self.phase)
         phase = _fraction(begin + where(waits, 0.0, time / length))
         state = state._replace(waited=where(waits, self.waited + time, 0.0))
         all_stand = 1.0
         for k in self.stance:
             all_stand = all_stand * k
         rest = (walk < 0.5) & (all_stand > 0.5)
-        phase = where(rest, _start_phase(state.duty, state.touchdowns), phase)
+        phase = where(rest, _start_phase(state.duty, state.touchdowns, second), phase)
         state = state._replace(phase=phase)
         planted = []
         feet = zip(
@@ -352,17 +354,20 @@ def _split(parameters: Array) -> tuple[Any, Array, Array]:
     return parameters[0], parameters[1 : 1 + n], parameters[1 + n :]
 
 
-def _start_phase(duty: Array, touchdowns: Array) -> Any:
+def _start_phase(duty: Array, touchdowns: Array, second: Any = 0.0) -> Any:
     """Return the phase of a cycle at which the first foot lifts off after the time for the shift of the weight.
 
-    If all feet lift off at once, as in a jump, they push for a whole stance.
+    If all feet lift off at once, as in a jump, they push for a whole stance. A walk of two feet to
+    the side of the second one begins with it: a robot that moves over its standing foot to the outside leaves too
+    little time for the other one to land beyond it.
     """
     start = _START_ON_TWO if len(touchdowns) == 2 else _START
     apart = 0.0
     for touchdown in touchdowns[1:]:
         apart = np.maximum(apart, np.abs(_nearest(touchdown - touchdowns[0])))
     start = where(apart > 1e-6, start, duty[0]) if len(touchdowns) > 1 else start
-    return _fraction(touchdowns[0] + np.maximum(duty[0] - start, 0.0))
+    first = where(second > 0.5, touchdowns[1], touchdowns[0]) if len(touchdowns) == 2 else touchdowns[0]
+    return _fraction(first + np.maximum(duty[0] - start, 0.0))
 
 
 def _fraction(x: Any) -> Any:

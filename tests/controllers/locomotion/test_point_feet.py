@@ -100,7 +100,10 @@ def test_slow_joints_bound_the_rise_and_the_speed_of_swings():
     assert speeds[0] == pytest.approx(limit / (1.5 * forward), rel=0.01)  # [m/s]
     slow = free.with_parameters({f"{name}.speed": 0.8 for name in hips})  # [rad/s]
     assert swing_limits(slow, home, 0.15, duration)[0] == pytest.approx(0.06)
-    with pytest.warns(SimulationWarning, match="joint '(left|right)_hip_y_.' is slow"):
+    rise, _, (_, available, share) = swing_limits(slow, home, 0.15, 2.0)
+    assert available == 0.8
+    assert share == pytest.approx(up * climb * (duration / 2.0) * rise * height / available, rel=0.01)
+    with pytest.warns(SimulationWarning, match="joint '(left|right)_hip_y_.' is slow: .* of 0.8 rad/s limits walks"):
         law, _ = Locomotion("walk", home=home).start(slow, None, *Locomotion("walk").initial_state(free))
     assert law.fastest[0] < 0.5 * started.fastest[0]
 

@@ -1,5 +1,7 @@
 """The plan of the next steps on known ground, and bounds and weights that follow from the legs of two feet."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -75,14 +77,57 @@ def test_steps_count_on_the_part_of_a_sole_that_the_ankle_holds():
     assert 0.1 * place < held.reach[0] < 0.5 * place
 
 
-def test_angular_momentum_counts_as_linear_momentum_does_if_the_trunk_is_lighter_than_a_leg():
+def test_angular_momentum_counts_as_linear_momentum_does_except_with_heavy_legs_and_soles_that_do_not_turn():
     robot = robots.spatial_biped()
-    planner = standing_parts(robot)[1]
-    assert planner.rotation_weight == planner.height**2
-    light = robot.with_parameters({"trunk_1.mass": 5.0})  # [kg], a leg has 10.5
-    planner = standing_parts(light)[1]
-    x, y, z = np.diag(planner.inertia) / light.mass
-    assert planner.rotation_weight == pytest.approx([0.5 * (x + y), 0.5 * (x + y), z])
+    words = [{"ankle_x"}, {"ankle_x", "hip_z"}]
+    line, turned = (
+        robot.locked({joint.name: 0.0 for joint in robot.joints if any(x in joint.name for x in own)}) for own in words
+    )
+    heavy, light = (robot.with_parameters({"trunk_1.mass": mass}) for mass in (12.0, 5.0))  # [kg], a leg has 10.5
+    for each in (robot, line, light):
+        planner = standing_parts(each)[1]
+        x, y, z = np.diag(planner.inertia) / each.mass
+        assert planner.rotation_weight == pytest.approx([0.5 * (x + y), 0.5 * (x + y), z])
+    for each in (heavy, turned):
+        planner = standing_parts(each)[1]
+        assert planner.rotation_weight == planner.height**2
+
+
+def test_the_motion_of_a_heavy_leg_in_a_swing_takes_at_most_half_of_the_weight():
+    """A sole rises by r with the acceleration -24 r / T^2 in the middle of a swing of the duration T."""
+    robot, gravity = robots.spatial_biped(), 9.81
+    planner, small = standing_parts(robot)[1], 1e-4
+    home = standing_parts(robot)[0]
+    q = np.concatenate([robot.base.configuration(np.zeros(3), np.eye(3)), home.angles])
+    J = legged.point_jacobian(robot, q, home.legs[0].link, planner.feet[0].sole)
+    columns, lifted = list(home.legs[0].columns), q.copy()
+    lifted[[robot.base.nq + k for k in columns]] += (
+        small * np.linalg.inv(J[:, [robot.base.nv + k for k in columns]])[:, 5]
+    )
+    share = (legged.center_of_mass(robot, lifted) - legged.center_of_mass(robot, q))[2] / small
+    assert planner.lifted_share == pytest.approx(share, rel=1e-3)
+    assert standing_parts(robots.spatial_quadruped())[1].lifted_share == 0.0
+
+    def rise(period, heavy):
+        law = Locomotion("walk", Command(vx=0.3))
+        started, flat = law.start(robot, None, *law.initial_state(robot))
+        plan, memory = started.feet_plan, started.memory(flat)
+        plan = replace(plan, planner=replace(planner, lifted_share=heavy))
+        state = GaitState.standing(started.gaits.schedules[0][1])
+        middle = state.duty[0] + 0.5 * (1.0 - state.duty[0])
+        state = state._replace(
+            phase=middle, walking=1.0, planted=np.zeros(2), touchdowns=np.zeros(2), period=period * state.period
+        )
+        feet, plane = [np.array([0.0, y, 0.0]) for y in (0.1, -0.1)], GroundPlane(np.zeros(3), np.zeros(2))
+        memory = memory._replace(footsteps=feet)
+        _, swings = plan.swings(state, feet, feet, memory, plane, memory.rises, np.array([1.0, 0.0]))
+        return swings[0].position[2], (1.0 - state.duty[0]) * state.period, memory.clearance * plan.height
+
+    height, _, desired = rise(1.0, 0.05)
+    assert height == pytest.approx(desired)
+    height, duration, desired = rise(0.5, 0.3)
+    assert height < 0.8 * desired
+    assert 0.3 * 24.0 * height / duration**2 == pytest.approx(0.5 * gravity)
 
 
 def test_the_yaw_rate_on_two_feet_is_bounded_by_the_range_of_the_hip_yaws():
@@ -118,3 +163,19 @@ def test_a_knee_of_two_coupled_joints_bends_by_a_fifth_of_a_radian_in_both_toget
         knee = leg.pitch_columns[1]
         end = started.planner.limits.lower if started.home.angles[knee] > 0.0 else started.planner.limits.upper
         assert abs(end[knee]) == pytest.approx(0.1, abs=0.03) and end[knee] * started.home.angles[knee] > 0.0
+
+
+def test_the_law_begins_a_walk_to_the_right_with_the_right_foot():
+    robot, left, phases = robots.spatial_biped(), [], []
+    for vy in (0.1, -0.1):
+        law = Locomotion("walk", Command(vy=vy))
+        q, v = law.initial_state(robot)
+        started, flat = law.start(robot, None, q, v)
+        wrenches = np.zeros((len(robot.links), 6))
+        for foot in started.planner.feet:
+            wrenches[foot.link, 5] = 0.5 * robot.mass * 9.81
+        memory = started.evaluated(0.0, q, v, wrenches, started.memory(flat))
+        phases.append(float(memory.gait[0]))
+        left.append(started.steps.stances[0, 1] > 0.0)
+    assert all(left)  # of the first foot
+    assert (phases[1] - phases[0]) % 1.0 == pytest.approx(0.5)

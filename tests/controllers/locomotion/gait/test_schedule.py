@@ -76,6 +76,17 @@ def test_feet_of_named_gaits_move_in_their_groups():
     assert contact_schedule("walk", hips(2), 0.2).touchdowns == (0.0, 0.5)
 
 
+@pytest.mark.parametrize("second", [0.0, 1.0])
+def test_a_walk_of_two_feet_begins_with_the_foot_on_the_side_to_which_it_goes(second):
+    schedule = contact_schedule("walk", hips(2), 0.2)
+    state = GaitState.standing(schedule)
+    for walk in [0.0] * 3 + [1.0] * round(schedule.period / STEP):
+        state = state.advanced(STEP, walk, [1.0, 1.0], schedule.parameters, second=second)
+        if sum(state.stance) < 1.5:
+            break
+    assert state.stance[0] == second and state.stance[1] == 1.0 - second
+
+
 @pytest.mark.parametrize("n", [4, 6])
 def test_a_crawl_lifts_one_foot_at_a_time(n):
     schedule = contact_schedule("crawl", hips(n), 0.2)
