@@ -73,8 +73,7 @@ class MotionPlanner:
         gravity: Magnitude, [m/s^2]. limits: Limits of the joints. inclined: What changes on inclined ground.
         follows_closely: Whether flat feet follow their paths closely, see `path_weights`.
         rotation_weight: Of the planned rotation, [m^2], a number or one for each axis, (3,).
-        lifted_share: Upward velocity of the center of mass per upward velocity of a foot under a base at rest, the mean
-            of two feet, dimensionless; zero for robots with more feet, whose swings it does not bound.
+        lifted_share: Of the upward velocity of a foot in that of the center of mass, mean of two feet; zero for more feet.
     """
 
     robot: Robot
@@ -366,9 +365,8 @@ class MotionPlanner:
                 force = plan.forces[0][len(contacts)]
                 contacts.append(Contact(link, point, share * touches, friction, axes, force, damping=4.0 * w))
             now = model.point(foot.link, carrying.center).position
-            position = where(stands > 0.5, now, swing.position)
-            velocity = where(stands > 0.5, down, swing.velocity)
-            acceleration = where(stands > 0.5, np.zeros(3), swing.acceleration)
+            path, late = (swing.position, swing.velocity, swing.acceleration), (now, down, np.zeros(3))
+            position, velocity, acceleration = (where(stands > 0.5, x, y) for x, y in zip(late, path, strict=True))
             more = where(stands > 0.5, 0.0, 1.0 - free) * (1.0 - touches)
             shares = path_weights(swing, progress, self.on_soles, self.follows_closely)
             along, upward = (weight + more * x for x in shares)
