@@ -73,7 +73,7 @@ class MotionPlanner:
         gravity: Magnitude, [m/s^2]. limits: Limits of the joints. inclined: What changes on inclined ground.
         follows_closely: Whether flat feet follow their paths closely, see `path_weights`.
         rotation_weight: Of the planned rotation, [m^2], a number or one for each axis, (3,).
-        lifted_share: Of the upward velocity of a foot in that of the center of mass, mean of two feet; zero for more feet.
+        lifted_share: Of the upward velocity of a foot in that of the center of mass, mean of two feet; 0 for more feet.
     """
 
     robot: Robot
