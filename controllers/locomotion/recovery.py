@@ -18,7 +18,7 @@ from legged.checked import checked
 from legged.compiler.ir import where
 from legged.contact.rigid import Rigid
 from legged.dynamics.inertia import inertia_matrix
-from legged.dynamics.kinematics import point_motion
+from legged.dynamics.kinematics import center_of_mass, momentum, point_motion
 from legged.errors import DefinitionError, SimulationWarning
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
@@ -56,6 +56,7 @@ _SIDE = 0.3  # least vertical component of a horizontal axis of a base that lies
 _EDGE = 0.5  # largest vertical component of the axis of a base on its edge, from which the lower feet push on at once
 _PRONE = 0.6  # least vertical component of the x axis of a base that lies on its front or back
 _LEVEL = 0.06  # [h], largest difference of the heights of toes and heels of a robot that squats
+_WITHIN = 0.1  # [foot length], distance of the capture point of a robot on its soles from toes and heels
 _RISING_TILT, _RISING_LOW = 1.4, 0.25  # [rad], inclination and height, as above, at which rising from a squat fails
 _PUSHES_UP, _PUSHES_OUT = 1.0, -0.4  # [leg length], place beyond its back to which a lying robot moves its feet
 
@@ -174,7 +175,7 @@ class Recovery(Wrapper):
     def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the memory at the start of a time step, (m,); arguments as in `GaitLaw.torque`."""
         before, law = _Memory.of(memory[: self._size]), memory[self._size :]
-        after = self._following(t, q, before, self._walking.memory(law).gait[1] > 0.5)
+        after = self._following(t, q, v, before, self._walking.memory(law).gait[1] > 0.5)
         walks = _walks(after.mode)
         fresh = where(walks & ~_walks(before.mode), self._walking.restart(t, q, v), law)
         walked = self._walking.update(t, phase, q, v, wrenches, fresh, *command)
@@ -190,7 +191,7 @@ class Recovery(Wrapper):
             raise DefinitionError("this Recovery has no robot; use the one that start(robot, ...) returns")
         return self._walker
 
-    def _following(self, t: Any, q: Array, now: _Memory, steps: Any) -> _Memory:
+    def _following(self, t: Any, q: Array, v: Array, now: _Memory, steps: Any) -> _Memory:
         """Return the memory of the mode at this time, given whether the walking robot steps."""
         walker, unit = self._walking, self._walking.planner.time_unit
         robot, base = walker.robot, walker.home.base_height
@@ -213,7 +214,7 @@ class Recovery(Wrapper):
         start = where(upright, float(FOLDS), side) if turns_over else float(DAMPS)
         rising: tuple[Any, ...] = (float(DAMPS),) * (len(MODES) - SPREADS)
         if self._rises is not None:
-            start, rising = self._following_on_two(q, now, over, R[2], height / abs(base), even)
+            start, rising = self._following_on_two(q, v, now, over, R[2], height / abs(base), even)
         on_edge = (R[2, 2] > -_EDGE) & (R[2, 2] < _EDGE) & (x * x + y * y > _SIDE * _SIDE)
         other = (side - now.mode) * (side - now.mode) > 0.5
         onward = where(on_edge & other, side, float(FOLDS))
@@ -240,12 +241,12 @@ class Recovery(Wrapper):
         )
 
     def _following_on_two(
-        self, q: Array, now: _Memory, over: Any, vertical: Array, height: Any, even: Any
+        self, q: Array, v: Array, now: _Memory, over: Any, vertical: Array, height: Any, even: Any
     ) -> tuple[Any, tuple[Any, ...]]:
         """Return the first mode of a robot with two legs that lies, and the modes that follow those from `SPREADS` on.
 
         Args:
-            q: Configuration, (nq,). now: The memory. over: Whether the time of the mode has passed.
+            q: Configuration, (nq,). v: Velocity, (nv,). now: The memory. over: Whether the time of the mode has passed.
             vertical: Vertical components of the axes of the base, (3,). height: Of the base, [height of a standing one].
             even: 0 or 1, in turns, for the side to which the robot turns.
         """
@@ -256,6 +257,10 @@ class Recovery(Wrapper):
         lowest, level = heights[0], heights[0]
         for each in heights[1:]:
             lowest, level = np.minimum(lowest, each), np.maximum(level, each)
+        ahead = (places[0] + places[1] - places[2] - places[3])[:2]  # twice the length of the soles
+        mass = center_of_mass(robot, q) + self._walking.planner.time_unit / robot.mass * momentum(robot, q, v)[3:]
+        share = (2.0 * mass - places[2] - places[3])[:2] @ ahead / (ahead @ ahead)  # of the sole behind the capture point
+        over_soles = (share > _WITHIN) & (share < 1.0 - _WITHIN)
         on_soles = (level - lowest < _LEVEL * self._walking.height) & (z > np.cos(_RISING_TILT))
         prone = (x < -_PRONE) | (z > np.cos(_UPRIGHT))
         onto = where(even > 0.5, float(ONTO_LEFT), float(ONTO_RIGHT))
@@ -266,7 +271,7 @@ class Recovery(Wrapper):
         return start, (
             *(where(over, float(mode + 1), float(mode)) for mode in range(SPREADS, HEELS)),
             where(over, float(SQUATS), float(HEELS)),
-            where(over, where(on_soles, float(RISES), float(DAMPS)), float(SQUATS)),
+            where(on_soles & (over_soles | over), float(RISES), where(over, float(DAMPS), float(SQUATS))),
             where(stands, float(WALKS), where(over | failed, float(DAMPS), float(RISES))),
             *(where(over, start, float(mode)) for mode in (ONTO_RIGHT, ONTO_LEFT, FROM_RIGHT, FROM_LEFT)),
         )
