@@ -39,7 +39,7 @@ SPREADS, RAISES, BENDS, PUSHES, DRAWS, HEELS, SQUATS, RISES, ONTO_RIGHT, ONTO_LE
 # Durations in units of sqrt(h / g), with the height h of the center of mass of the standing robot:
 _DURATIONS = (  # of each mode
     *(np.inf, 6.0, 6.0, 10.0, 5.0, 5.0, 5.0, 5.0, np.inf, np.inf),
-    *(3.5, 3.5, 3.5, 4.5, 5.5, 5.0, 4.5, 12.0, 6.0, 6.0, 6.0, 6.0),
+    *(3.5, 3.5, 3.5, 4.5, 5.5, 6.5, 6.0, 12.0, 6.0, 6.0, 6.0, 6.0),
 )
 _MOVES = (  # of the motion to the posture of a mode, from its beginning
     *(1.0, 1.0, 3.0, 7.0, *[0.6] * 4, 7.0, 7.0),
@@ -56,6 +56,7 @@ _SIDE = 0.3  # least vertical component of a horizontal axis of a base that lies
 _EDGE = 0.5  # largest vertical component of the axis of a base on its edge, from which the lower feet push on at once
 _PRONE = 0.6  # least vertical component of the x axis of a base that lies on its front or back
 _LEVEL = 0.06  # [h], largest difference of the heights of toes and heels of a robot that squats
+_SQUATS = 0.33  # least height of the base of a robot that squats, as above; it is lower when it sits on the ground
 _WITHIN = 0.1  # [foot length], distance of the capture point of a robot on its soles from toes and heels
 _RISING_TILT, _RISING_LOW = 1.4, 0.25  # [rad], inclination and height, as above, at which rising from a squat fails
 _PUSHES_UP, _PUSHES_OUT = 1.0, -0.4  # [leg length], place beyond its back to which a lying robot moves its feet
@@ -88,8 +89,14 @@ class Recovery(Wrapper):
     posture. Its joints are then damped. A robot with more than two legs that lies on its side or its back turns over by
     pushing the feet of one side against the ground behind its back, folds its legs, and stretches them to the standing
     posture; the law then starts anew in the present place. If this fails, it tries again, with the feet of the other
-    side. Postures are suited to robots of the proportions of Go2; heavy or long ones may remain on their back. A robot
-    with two legs remains damped.
+    side. Postures are suited to robots of the proportions of Go2; heavy or long ones may remain on their back.
+
+    A robot with two legs and two arms turns to its front by an arm and a leg, pushes its trunk up with its hands, draws
+    its knees under its hips, sits back on its heels, and shifts its soles under its center of mass; see
+    `legged.algorithms.legs.rising.rising_postures`. As soon as its capture point is over its level soles, the law
+    starts anew and raises it from this squat. Without two arms that are long and strong enough, or without such a
+    squat within the limits of its joints, it remains damped, with a warning at the start. Robots that cannot bend their
+    hips and knees by about 2.5 rad, such as Booster T1 and NAO, try again and again without success.
 
     With `rest` a robot that stands lies down, sits down and stands up when it is to.
 
@@ -139,9 +146,7 @@ class Recovery(Wrapper):
             if leg.hip[0] > np.mean([other.hip[0] for other in home.legs]):
                 sits[list(leg.columns)] = home.angles[list(leg.columns)]
         rising = _rising(robot, home)
-        risen = [home.angles] * (len(MODES) - SPREADS)
-        if rising is not None:
-            risen = [*rising.postures, home.angles, *rising.turns]
+        risen = [] if rising is None else [*rising.postures, home.angles, *rising.turns]
         postures = np.array([home.angles, home.angles, folded, home.angles, *turns, folded, sits, *risen])
         q_home = np.concatenate([robot.base.neutral(), home.angles])
         inertia = np.diag(inertia_matrix(robot, q_home))[robot.base.nv :]
@@ -212,7 +217,7 @@ class Recovery(Wrapper):
         side = where((x * x > y * y) & (x * x > _SIDE * _SIDE), along, lateral)
         over = self._over(t, now, unit)
         start = where(upright, float(FOLDS), side) if turns_over else float(DAMPS)
-        rising: tuple[Any, ...] = (float(DAMPS),) * (len(MODES) - SPREADS)
+        rising: tuple[Any, ...] = ()
         if self._rises is not None:
             start, rising = self._following_on_two(q, v, now, over, R[2], height / abs(base), even)
         on_edge = (R[2, 2] > -_EDGE) & (R[2, 2] < _EDGE) & (x * x + y * y > _SIDE * _SIDE)
@@ -247,7 +252,8 @@ class Recovery(Wrapper):
 
         Args:
             q: Configuration, (nq,). v: Velocity, (nv,). now: The memory. over: Whether the time of the mode has passed.
-            vertical: Vertical components of the axes of the base, (3,). height: Of the base, [height of a standing one].
+            vertical: Vertical components of the axes of the base, (3,), dimensionless.
+            height: Of the base over the lowest foot, relative to that of the standing robot.
             even: 0 or 1, in turns, for the side to which the robot turns.
         """
         assert self._rises is not None
@@ -259,9 +265,10 @@ class Recovery(Wrapper):
             lowest, level = np.minimum(lowest, each), np.maximum(level, each)
         ahead = (places[0] + places[1] - places[2] - places[3])[:2]  # twice the length of the soles
         mass = center_of_mass(robot, q) + self._walking.planner.time_unit / robot.mass * momentum(robot, q, v)[3:]
-        share = (2.0 * mass - places[2] - places[3])[:2] @ ahead / (ahead @ ahead)  # of the sole behind the capture point
+        share = (2.0 * mass - places[2] - places[3])[:2] @ ahead / (ahead @ ahead)  # from heels, 0, to toes, 1
         over_soles = (share > _WITHIN) & (share < 1.0 - _WITHIN)
-        on_soles = (level - lowest < _LEVEL * self._walking.height) & (z > np.cos(_RISING_TILT))
+        on_soles = level - lowest < _LEVEL * self._walking.height
+        on_soles = on_soles & (z > np.cos(_RISING_TILT)) & (height > _SQUATS)
         prone = (x < -_PRONE) | (z > np.cos(_UPRIGHT))
         onto = where(even > 0.5, float(ONTO_LEFT), float(ONTO_RIGHT))
         aside = where(y > 0.0, float(FROM_RIGHT), float(FROM_LEFT))
@@ -269,24 +276,26 @@ class Recovery(Wrapper):
         failed = (z < np.cos(_RISING_TILT)) | (height < _RISING_LOW)
         stands = (z > np.cos(_UPRIGHT)) & (height > _STANDS)
         return start, (
-            *(where(over, float(mode + 1), float(mode)) for mode in range(SPREADS, HEELS)),
+            where(over, float(RAISES), float(SPREADS)),
+            where(over, where(prone, float(BENDS), start), float(RAISES)),
+            *(where(over, float(mode + 1), float(mode)) for mode in range(BENDS, HEELS)),
             where(over, float(SQUATS), float(HEELS)),
-            where(on_soles & (over_soles | over), float(RISES), where(over, float(DAMPS), float(SQUATS))),
+            where(on_soles & over_soles, float(RISES), where(over, float(DAMPS), float(SQUATS))),
             where(stands, float(WALKS), where(over | failed, float(DAMPS), float(RISES))),
-            *(where(over, start, float(mode)) for mode in (ONTO_RIGHT, ONTO_LEFT, FROM_RIGHT, FROM_LEFT)),
+            *(where(over, start, float(mode)) for mode in (ONTO_RIGHT, ONTO_LEFT)),
+            *(where(over, where(x > _PRONE, onto, float(SPREADS)), float(mode)) for mode in (FROM_RIGHT, FROM_LEFT)),
         )
 
     def _over(self, t: Any, now: _Memory, unit: float) -> Any:
         """Return whether the time of a mode has passed."""
-        return t - now.since >= _of_mode(now.mode, [min(unit * x, 1e9) for x in _DURATIONS])
+        return t - now.since >= _of_mode(now.mode, [min(unit * x, 1e9) for x in _DURATIONS[: len(self._postures)]])
 
     def _servos(self, t: Any, q: Array, v: Array, now: _Memory) -> Array:
         """Return the generalized forces after a fall, (nv,): damping, and springs to the posture of the mode."""
         walker = self._walking
         robot, unit = walker.robot, walker.planner.time_unit
-        x = np.minimum((t - now.since) / _of_mode(now.mode, [unit * x for x in _MOVES]), 1.0)
-        rows = [self._postures[k] for k in range(len(MODES))]
-        target = np.stack([_of_mode(now.mode, [row[k] for row in rows]) for k in range(robot.nj)])
+        x = np.minimum((t - now.since) / _of_mode(now.mode, [unit * x for x in _MOVES[: len(self._postures)]]), 1.0)
+        target = np.stack([_of_mode(now.mode, self._postures[:, k]) for k in range(robot.nj)])
         desired = now.angles + x * x * (3.0 - 2.0 * x) * (target - now.angles)
         spring = where((now.mode > DAMPS + 0.5), self._stiffness, np.zeros(robot.nj))
         joints = spring * (desired - q[robot.base.nq :]) - self._damping * v[robot.base.nv :]

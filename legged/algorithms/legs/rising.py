@@ -25,19 +25,23 @@ _RISING = (
     ((0.39, 0.4, -0.1), (0.0, 0.3, _BENT)),  # hands beside the shoulders
     ((0.92, 0.4, -0.23), (0.0, 0.2, _BENT)),  # trunk pushed up, on knees and hands
     ((0.9, 0.4, -0.03), (2.3, 2.3, _BENT)),  # knees under the hips
-    ((0.74, 0.2, -0.53), (1.62, _BENT, _BENT)),  # hips over the heels
+    ((0.74, 0.2, -0.53), (_BENT, _BENT, _BENT)),  # hips over the heels; see `_HEELS`
 )
+_ORDER = ((5, None), (4, 5), (3, 4), (1, 4), (2, 3), (0, None))
+"""Order of the inverse kinematics: a posture, and the one near which its arms are, None for the standing posture."""
 # Likewise of the upper and the lower side of a robot that turns over:
 _ONTO = (((-0.95, 0.1, 0.1), (0.9, 1.8, 0.0)), ((0.0, 0.1, -0.97), (0.0, 0.1, 0.0)))
-_FROM = (((0.95, 0.1, 0.0), (1.5, 0.5, 0.0)), ((0.0, 0.1, -0.97), (0.0, 0.1, 0.0)))
+_FROM = (((0.95, 0.1, 0.0), (2.2, 2.2, 0.0)), ((0.8, 0.3, 0.0), (0.0, 0.1, 0.0)))
 _SQUAT = (0.94, 0.2, -0.07)
-_SQUAT_PITCH, _SQUAT_BEHIND = 0.9, 0.15  # [rad] of the trunk, and [foot length] of the center of mass behind the toes
+_SQUAT_PITCHES, _SQUAT_LEAST = (0.75, 0.5, 0.25), 0.36  # [rad] of the trunk, and least height of the base, [of standing]
+_SQUAT_BEHIND = 0.15  # [foot length] of the center of mass behind the toes
+_HEELS = 1.2  # [rad], angle of the knee less that of the hip of a robot on its heels
 _FARTHEST = (2.5, 2.85, 0.9)  # [rad], rotations of hip, knee and ankle that have no limit
 _ARM = 0.6  # [leg length], least length of an arm
 _PUSH = 0.07  # [m g arm length], least torque of the shoulder and the elbow
 _STRONG = 4  # joints from the shoulder on that need this torque
 _HEAVY = 0.0025  # least share of the mass of the robot in a hand
-_ERROR = 0.3  # [rad], weighted error of a squat beyond which there is none
+_ERROR = 0.5  # [rad], weighted error of a squat beyond which there is none
 _REST = 0.03  # weight of distances from the standing posture, [1/rad], against errors in units of lengths
 
 
@@ -124,7 +128,7 @@ def arms_of(robot: Robot, home: Home) -> tuple[Arm, Arm]:
     for sign in (1.0, -1.0):
         beside = [chain for chain in chains if sign * origins[chain[2], 1] > 0.1 * home.hip_height]
         if not beside:
-            raise DefinitionError(f"robot {robot.name!r} has no two arms")
+            raise DefinitionError("it has no two arms")
         sides.append(max(beside, key=lambda chain: len(chain[0])))
     waist = set(sides[0][0]) & set(sides[1][0])
     arms = []
@@ -155,7 +159,9 @@ def rising_postures(robot: Robot, home: Home) -> Rising:
     """
     legs = home.legs
     if len(legs) != 2 or any(len(leg.pitch_columns) != 3 for leg in legs):
-        raise DefinitionError(f"robot {robot.name!r} has no two legs with pitch joints at hip, knee and ankle")
+        raise DefinitionError("it has no two legs with pitch joints at hip, knee and ankle")
+    if any(len(leg.contacts) < 3 for leg in legs):
+        raise DefinitionError("it has no soles")
     arms = arms_of(robot, home)
     length = float(np.mean([leg.length for leg in legs]))
     least = _PUSH * robot.mass * float(np.linalg.norm(robot.gravity)) * arms[0].length
@@ -164,16 +170,19 @@ def rising_postures(robot: Robot, home: Home) -> Rising:
         efforts[joint.v] = joint.definition.physics.effort
     weakest = min(efforts[robot.base.nv + column] for arm in arms for column in arm.columns[:_STRONG])
     if len(arms[0].columns) < 3 or arms[0].length < _ARM * length:
-        raise DefinitionError(f"the arms of robot {robot.name!r} are too short")
+        raise DefinitionError("its arms are too short")
     if weakest < least:
         raise DefinitionError(
-            f"the arms of robot {robot.name!r} are too weak to push it up: {weakest:.3g} N m, less than {least:.3g} N m"
+            f"its arms are too weak to push it up: a joint has {weakest:.3g} N m, less than {least:.3g} N m"
         )
     search = _RisingSearch(robot, home, arms)
-    postures = [search.posture(each, each) for each in _RISING]
-    squat = search.squat(search.posture(*[(_SQUAT, (_BENT, _BENT, _BENT))] * 2))
+    postures = [search.rest] * (len(_RISING) + 1)
+    for k, near in _ORDER:
+        postures[k] = search.posture(_RISING[k], _RISING[k], None if near is None else postures[near])
+    squatting = _SQUAT, (_FARTHEST[0], _BENT, _BENT)
+    postures[-1] = search.squat(search.posture(squatting, squatting, postures[4]))
     turns = [search.posture(*order) for upper, lower in (_ONTO, _FROM) for order in ((upper, lower), (lower, upper))]
-    return Rising(np.array([*postures, squat]), np.array(turns), search.toes, search.heels)
+    return Rising(np.array(postures), np.array(turns), search.toes, search.heels)
 
 
 class _RisingSearch:
@@ -186,8 +195,8 @@ class _RisingSearch:
         rotations, origins = link_poses(robot, np.concatenate([robot.base.neutral(), self.rest]))
         self.pitch = np.array([leg.pitch_columns for leg in home.legs])
         self.signs = np.where(home.angles[self.pitch] < 0.0, -1.0, 1.0)
-        for columns, signs in zip(self.pitch, self.signs, strict=True):
-            for column, sign, most in zip(columns, signs, _FARTHEST, strict=True):
+        for columns in self.pitch:
+            for column, most in zip(columns, _FARTHEST, strict=True):
                 self.lower[column] = max(self.lower[column], -most)
                 self.upper[column] = min(self.upper[column], most)
         contacts = [[robot.contact(name) for name in leg.contacts] for leg in home.legs]
@@ -196,8 +205,8 @@ class _RisingSearch:
         for own in contacts:
             x = np.array([(origins[c.link] + rotations[c.link] @ c.position)[0] for c in own])
             for ends, chosen in (
-                (self.toes, x > x.max() - 0.1 * np.ptp(x)),
-                (self.heels, x < x.min() + 0.1 * np.ptp(x)),
+                (self.toes, x >= x.max() - 0.1 * np.ptp(x)),
+                (self.heels, x <= x.min() + 0.1 * np.ptp(x)),
             ):
                 chosen_contacts = [c for c, is_end in zip(own, chosen, strict=True) if is_end]
                 ends.append((chosen_contacts[0].link, np.mean([c.position for c in chosen_contacts], axis=0)))
@@ -210,11 +219,14 @@ class _RisingSearch:
 
         self.places = compile(places, None, angles=(robot.nj,))
 
-    def posture(self, left: _Side, right: _Side) -> Array:
-        """Return joint positions, (nj,), with hands and legs of both sides as in the tables above."""
+    def posture(self, left: _Side, right: _Side, near: Array | None = None) -> Array:
+        """Return joint positions, (nj,), with hands and legs of both sides as above; `near` as in `_ORDER`."""
         angles = self.rest.copy()
         bends = np.array([(left if leg.hip[1] > 0.0 else right)[1] for leg in self.home.legs])
         angles[self.pitch] = np.clip(self.signs * bends, self.lower[self.pitch], self.upper[self.pitch])
+        folded = bends[:, 0] >= _BENT
+        hips, knees = self.pitch[folded, 0], self.pitch[folded, 1]
+        angles[hips] = self.signs[folded, 0] * np.minimum(np.abs(angles[hips]), np.abs(angles[knees]) - _HEELS)
         columns = np.array([column for arm in self.arms for column in arm.columns])
         targets = np.array([left[0], right[0]]) * [[1.0, 1.0, 1.0], [1.0, -1.0, 1.0]]
 
@@ -222,43 +234,55 @@ class _RisingSearch:
             points, _ = self.places(angles)
             return 3.0 * ((points[[1, 3]] - points[[0, 2]]) / self.arms[0].length - targets).ravel()
 
-        return self._least(errors, angles, columns)
+        return self._least(errors, angles, columns, near)
 
     def squat(self, angles: Array) -> Array:
-        """Return joint positions, (nj,), with level soles under the center of mass and an inclined trunk."""
-        up = np.array([-np.sin(_SQUAT_PITCH), 0.0, np.cos(_SQUAT_PITCH)])
-        ahead = np.array([np.cos(_SQUAT_PITCH), 0.0, np.sin(_SQUAT_PITCH)])
+        """Return joint positions, (nj,), with level soles under the center of mass and an inclined trunk.
+
+        Of several inclinations it is the one of the lowest squat above a least height.
+        """
         length = float(np.mean([leg.length for leg in self.home.legs]))
-        upright = self.places(self.rest)[0][4:]
-        level = (upright[:, 2] - upright[2:].mean(axis=0)[2]).copy()
+        upright = self.places(self.rest)[0][4:, 2]
+        best: tuple[float, Array] | None = None
+        for pitch in _SQUAT_PITCHES:
+            up = np.array([-np.sin(pitch), 0.0, np.cos(pitch)])
+            ahead = np.array([np.cos(pitch), 0.0, np.sin(pitch)])
 
-        def errors(angles: Array) -> Array:
-            points, mass = self.places(angles)
-            toes, heels = points[4:6], points[6:8]
-            heights = points[4:] @ up
-            behind = (toes - mass).mean(axis=0) @ ahead - _SQUAT_BEHIND * (toes - heels).mean(axis=0) @ ahead
-            apart = (toes[0] - toes[1]) @ ahead
-            return 10.0 / length * np.array([*(heights - heights[2:].mean() - level), behind, apart])
+            def errors(angles: Array, up: Array = up, ahead: Array = ahead) -> Array:
+                points, mass = self.places(angles)
+                toes, heels = points[4:6], points[6:8]
+                heights = points[4:] @ up - upright
+                behind = (toes - mass).mean(axis=0) @ ahead - _SQUAT_BEHIND * (toes - heels).mean(axis=0) @ ahead
+                apart = (toes[0] - toes[1]) @ ahead
+                return 10.0 / length * np.array([*(heights - heights[2:].mean()), behind, apart])
 
-        found = self._least(errors, angles, self.pitch.ravel())
-        if np.linalg.norm(errors(found)) > _ERROR:
-            raise DefinitionError(f"robot {self.robot.name!r} cannot squat within the limits of its joints")
-        return found
+            found = self._least(errors, angles, self.pitch.ravel(), None)
+            share = float(np.mean(self.places(found)[0][4:] @ up) / np.mean(upright))
+            if np.linalg.norm(errors(found)) < _ERROR and share > _SQUAT_LEAST and (best is None or share < best[0]):
+                best = share, found
+        if best is None:
+            raise DefinitionError("it cannot squat within the limits of its joints")
+        return best[1]
 
-    def _least(self, errors: Callable[[Array], Array], start: Array, columns: Array) -> Array:
-        """Return joint positions, (nj,), with the least errors, near `start`; other joints than `columns` stay."""
+    def _least(self, errors: Callable[[Array], Array], rest: Array, columns: Array, near: Array | None) -> Array:
+        """Return joint positions, (nj,), with the least errors and small distances from rest.
+
+        Args:
+            errors: Function of joint positions, (nj,), (k,), relative to lengths. rest: (nj,).
+            columns: Joints that move. near: Initial joint positions, (nj,); None for `rest`.
+        """
         from scipy.optimize import least_squares  # imported here: importing it takes as long as all other imports
 
         free = columns[self.upper[columns] > self.lower[columns]]
 
         def with_free(values: Array) -> Array:
-            angles = start.copy()
+            angles = rest.copy()
             angles[free] = values
             return angles
 
         def residuals(values: Array) -> Array:
-            return np.concatenate([errors(with_free(values)), _REST * (values - start[free])])
+            return np.concatenate([errors(with_free(values)), _REST * (values - rest[free])])
 
         lower, upper = self.lower[free], self.upper[free]
-        inside = np.clip(start[free], lower + 1e-6, upper - 1e-6)
-        return with_free(least_squares(residuals, inside, bounds=(lower, upper)).x)
+        start = np.clip((rest if near is None else near)[free], lower + 1e-6, upper - 1e-6)
+        return with_free(least_squares(residuals, start, bounds=(lower, upper)).x)
