@@ -39,11 +39,11 @@ SPREADS, RAISES, BENDS, PUSHES, DRAWS, HEELS, SQUATS, RISES, ONTO_RIGHT, ONTO_LE
 # Durations in units of sqrt(h / g), with the height h of the center of mass of the standing robot:
 _DURATIONS = (  # of each mode
     *(np.inf, 6.0, 6.0, 10.0, 5.0, 5.0, 5.0, 5.0, np.inf, np.inf),
-    *(3.5, 3.5, 3.5, 4.5, 5.5, 6.5, 6.0, 12.0, 6.0, 6.0, 6.0, 6.0),
+    *(3.5, 3.5, 3.5, 4.5, 5.5, 7.5, 5.0, 12.0, 6.0, 6.0, 6.0, 6.0),
 )
 _MOVES = (  # of the motion to the posture of a mode, from its beginning
     *(1.0, 1.0, 3.0, 7.0, *[0.6] * 4, 7.0, 7.0),
-    *(3.0, 3.0, 3.0, 4.0, 5.0, 4.0, 3.0, 1.0, 2.0, 2.0, 2.0, 2.0),
+    *(3.0, 3.0, 3.0, 4.0, 5.0, 6.0, 3.0, 1.0, 2.0, 2.0, 2.0, 2.0),
 )
 _STIFFNESS, _DAMPING = 2.0, 0.1  # [m g h / rad], and [sqrt(h / g)] times the stiffness, of the joints after a fall
 _STIFF = 1.0  # [inertia of the joint / period of the law^2], largest stiffness, likewise

@@ -33,14 +33,17 @@ _ORDER = ((5, None), (4, 5), (3, 4), (1, 4), (2, 3), (0, None))
 _ONTO = (((-0.95, 0.1, 0.1), (0.9, 1.8, 0.0)), ((0.0, 0.1, -0.97), (0.0, 0.1, 0.0)))
 _FROM = (((0.95, 0.1, 0.0), (2.2, 2.2, 0.0)), ((0.8, 0.3, 0.0), (0.0, 0.1, 0.0)))
 _SQUAT = (0.94, 0.2, -0.07)
-_SQUAT_PITCHES, _SQUAT_LEAST = (0.75, 0.5, 0.25), 0.36  # [rad] of the trunk, and least height of the base, [of standing]
+_SQUAT_PITCHES, _SQUAT_LEAST = (
+    (0.75, 0.5, 0.25),
+    0.36,
+)  # [rad] of the trunk, and least height of the base, [of standing]
 _SQUAT_BEHIND = 0.15  # [foot length] of the center of mass behind the toes
 _HEELS = 1.2  # [rad], angle of the knee less that of the hip of a robot on its heels
 _FARTHEST = (2.5, 2.85, 0.9)  # [rad], rotations of hip, knee and ankle that have no limit
 _ARM = 0.6  # [leg length], least length of an arm
 _PUSH = 0.07  # [m g arm length], least torque of the shoulder and the elbow
 _STRONG = 4  # joints from the shoulder on that need this torque
-_HEAVY = 0.0025  # least share of the mass of the robot in a hand
+_HEAVY = 0.004  # least share of the mass of the robot in the last link of a limb
 _ERROR = 0.5  # [rad], weighted error of a squat beyond which there is none
 _REST = 0.03  # weight of distances from the standing posture, [1/rad], against errors in units of lengths
 
@@ -84,7 +87,7 @@ class Rising(NamedTuple):
 def limb_ends(robot: Robot) -> dict[int, Array]:
     """Return the ends of links without children that have no contact points, by link, (3,), [m], link axes.
 
-    The end is twice as far from the origin of the link as the center of mass of all links of its body, as in a uniform
+    Links with less than 0.004 of the mass of the robot, such as fingers and bearings, do not count. The end is twice as far from the origin of the link as the center of mass of all links of its body, as in a uniform
     rod.
 
     Args:
@@ -98,7 +101,7 @@ def limb_ends(robot: Robot) -> dict[int, Array]:
         link = robot.link(joint.child)
         parts = [part for part in robot.links if part.body == link.body]
         mass = sum(part.inertia.mass for part in parts)
-        if link.body not in inner and mass > 0.0:
+        if link.body not in inner and mass > _HEAVY * robot.mass:
             moments = [p.inertia.mass * (origins[p.index] + rotations[p.index] @ p.inertia.center) for p in parts]
             ends[link.index] = 2.0 * rotations[link.index].T @ (np.sum(moments, axis=0) / mass - origins[link.index])
     return ends
@@ -120,10 +123,13 @@ def arms_of(robot: Robot, home: Home) -> tuple[Arm, Arm]:
     for joint in robot.joints:
         link = robot.link(joint.child)
         path = [children[body] for body in robot.ancestors(link.body)[-2::-1] if body in children]
-        columns = [k - robot.base.nv for each in path for k in range(each.v.start, each.v.stop)]
+        moved = [
+            (k - robot.base.nv, robot.link(each.child).index) for each in path for k in range(each.v.start, each.v.stop)
+        ]
+        columns = [column for column, _ in moved]
         mass = sum(part.inertia.mass for part in robot.links if part.body == link.body)
         if not in_legs & set(columns) and mass > _HEAVY * robot.mass:
-            chains.append((columns, [robot.link(each.child).index for each in path], link.index))
+            chains.append((columns, [index for _, index in moved], link.index))
     sides = []
     for sign in (1.0, -1.0):
         beside = [chain for chain in chains if sign * origins[chain[2], 1] > 0.1 * home.hip_height]
@@ -133,7 +139,7 @@ def arms_of(robot: Robot, home: Home) -> tuple[Arm, Arm]:
     waist = set(sides[0][0]) & set(sides[1][0])
     arms = []
     for columns, links, hand in sides:
-        own = [(column, link) for column, link in zip(columns, links, strict=False) if column not in waist]
+        own = [(column, link) for column, link in zip(columns, links, strict=True) if column not in waist]
         end = limb_ends(robot).get(hand)
         end = 2.0 * robot.links[hand].inertia.center if end is None else end
         places = [*(origins[link] for _, link in own), origins[hand] + rotations[hand] @ end]
