@@ -87,8 +87,8 @@ class Rising(NamedTuple):
 def limb_ends(robot: Robot) -> dict[int, Array]:
     """Return the ends of links without children that have no contact points, by link, (3,), [m], link axes.
 
-    Links with less than 0.004 of the mass of the robot, such as fingers and bearings, do not count. The end is twice as far from the origin of the link as the center of mass of all links of its body, as in a uniform
-    rod.
+    Links with less than 0.004 of the mass of the robot, such as fingers and bearings, do not count. The end is twice as
+    far from the origin of the link as the center of mass of all links of its body, as in a uniform rod.
 
     Args:
         robot: The robot.
