@@ -11,6 +11,7 @@ import numpy as np
 
 from controllers.locomotion.locomotion import Locomotion
 from controllers.locomotion.started_locomotion import StartedLocomotion
+from controllers.locomotion.velocity_command import Command
 from controllers.wrappers.wrapper import Wrapper
 from legged.algorithms.legs.rising import Rising, rising_postures
 from legged.algorithms.legs.standing import Home, folded_posture, reaching_posture
@@ -54,6 +55,7 @@ _LOW, _STANDS = 0.4, 0.75
 """Heights of the base over the lowest foot, relative to the standing posture: of a fall, and of a robot that stands."""
 _SIDE = 0.3  # least vertical component of a horizontal axis of a base that lies on its side
 _EDGE = 0.5  # largest vertical component of the axis of a base on its edge, from which the lower feet push on at once
+_RISEN = 0.9  # height, as above, from which on a robot that rises from a squat follows its command
 _PRONE = 0.6  # least vertical component of the x axis of a base that lies on its front or back
 _LEVEL = 0.06  # [h], largest difference of the heights of toes and heels of a robot that squats
 _SQUATS = 0.33  # least height of the base of a robot that squats, as above; it is lower when it sits on the ground
@@ -94,9 +96,9 @@ class Recovery(Wrapper):
     A robot with two legs and two arms turns to its front by an arm and a leg, pushes its trunk up with its hands, draws
     its knees under its hips, sits back on its heels, and shifts its soles under its center of mass; see
     `legged.algorithms.legs.rising.rising_postures`. As soon as its capture point is over its level soles, the law
-    starts anew and raises it from this squat. Without two arms that are long and strong enough, or without such a
-    squat within the limits of its joints, it remains damped, with a warning at the start. Robots that cannot bend their
-    hips and knees by about 2.5 rad, such as Booster T1 and NAO, try again and again without success.
+    starts anew and raises it from this squat, before it follows its command. Without two arms that are long and strong
+    enough, or without such a squat within the limits of its joints, it remains damped, with a warning at the start.
+    Robots that cannot bend hips and knees by about 2.5 rad, such as Booster T1 and NAO, try again without success.
 
     With `rest` a robot that stands lies down, sits down and stands up when it is to.
 
@@ -183,6 +185,8 @@ class Recovery(Wrapper):
         after = self._following(t, q, v, before, self._walking.memory(law).gait[1] > 0.5)
         walks = _walks(after.mode)
         fresh = where(walks & ~_walks(before.mode), self._walking.restart(t, q, v), law)
+        if self._rises is not None:
+            command = (where(after.mode > 0.5, 0.0, 1.0) * self._command(t, fresh, command),)
         walked = self._walking.update(t, phase, q, v, wrenches, fresh, *command)
         return np.concatenate([after.flat(), where(walks, walked, fresh)])
 
@@ -195,6 +199,15 @@ class Recovery(Wrapper):
         if self._walker is None:
             raise DefinitionError("this Recovery has no robot; use the one that start(robot, ...) returns")
         return self._walker
+
+    def _command(self, t: Any, law: Array, command: tuple[Array, ...]) -> Array:
+        """Return the command of this time, (5,) to (7,), given that of a step and the memory of the law."""
+        own = self._walking.commands
+        if command:
+            return command[0]
+        if own is None or (isinstance(own, Command) and own.is_constant):
+            return self._walking.memory(law).constant_command
+        return np.asarray(own(t))
 
     def _following(self, t: Any, q: Array, v: Array, now: _Memory, steps: Any) -> _Memory:
         """Return the memory of the mode at this time, given whether the walking robot steps."""
@@ -274,7 +287,7 @@ class Recovery(Wrapper):
         aside = where(y > 0.0, float(FROM_RIGHT), float(FROM_LEFT))
         start = where(prone, float(SPREADS), where(x > _PRONE, onto, aside))
         failed = (z < np.cos(_RISING_TILT)) | (height < _RISING_LOW)
-        stands = (z > np.cos(_UPRIGHT)) & (height > _STANDS)
+        stands = (z > np.cos(_UPRIGHT)) & (height > _RISEN)
         return start, (
             where(over, float(RAISES), float(SPREADS)),
             where(over, where(prone, float(BENDS), start), float(RAISES)),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.algorithms.legs.leg_chains import leg_chains
 from legged.algorithms.legs.posture_search import joint_limits
 from legged.algorithms.legs.rising import limb_ends
 from legged.checked import checked
@@ -113,6 +114,9 @@ def with_body_contacts(robot: Robot) -> Robot:
             added.setdefault(link.name, {})[f"{link.name}_origin"] = np.zeros(3)
             places.append(at)
     editor = robot.edit()
+    for leg in leg_chains(robot):  # the new points do not change on which links it stands
+        for link in {robot.contact(name).link for name in leg.contacts}:
+            editor.change_link(robot.links[link].name, is_foot=True)
     for name, points in added.items():
         index = robot.link(name).index
         old = {contact.name: contact.definition for contact in robot.contacts if contact.link == index}
