@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
@@ -10,14 +11,16 @@ import numpy as np
 
 from controllers.locomotion.locomotion import Locomotion
 from controllers.locomotion.started_locomotion import StartedLocomotion
+from controllers.locomotion.velocity_command import Command
 from controllers.wrappers.wrapper import Wrapper
-from legged.algorithms.legs.standing import folded_posture, reaching_posture
+from legged.algorithms.legs.rising import Rising, rising_postures
+from legged.algorithms.legs.standing import Home, folded_posture, reaching_posture
 from legged.checked import checked
 from legged.compiler.ir import where
 from legged.contact.rigid import Rigid
 from legged.dynamics.inertia import inertia_matrix
-from legged.dynamics.kinematics import point_motion
-from legged.errors import DefinitionError
+from legged.dynamics.kinematics import center_of_mass, momentum, point_motion
+from legged.errors import DefinitionError, SimulationWarning
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -26,12 +29,25 @@ _DIRECTIONS = {"left": (0.0, 1.0), "right": (0.0, -1.0), "front": (1.0, 0.0), "r
 MODES = (
     *("walks", "damps", "folds its legs", "stands up", *(f"pushes with its {side} feet" for side in _DIRECTIONS)),
     *("lies", "sits"),
+    *("spreads its arms", "raises its arms", "bends its arms", "pushes its trunk up", "draws its knees in"),
+    *("sits on its heels", "squats", "rises from its squat"),
+    *(f"{how} its {side} side" for how in ("turns onto", "falls forward from") for side in ("right", "left")),
 )
 WALKS, DAMPS, FOLDS, STANDS_UP, LEFT, RIGHT, FRONT, REAR, LIES, SITS = range(10)
+SPREADS, RAISES, BENDS, PUSHES, DRAWS, HEELS, SQUATS, RISES, ONTO_RIGHT, ONTO_LEFT, FROM_RIGHT, FROM_LEFT = range(
+    10, 22
+)
 # Durations in units of sqrt(h / g), with the height h of the center of mass of the standing robot:
-_DURATIONS = (np.inf, 6.0, 6.0, 10.0, 5.0, 5.0, 5.0, 5.0, np.inf, np.inf)  # of each mode
-_MOVES = (1.0, 1.0, 3.0, 7.0, *[0.6] * 4, 7.0, 7.0)  # of the motion to the posture of a mode, from its beginning
+_DURATIONS = (  # of each mode
+    *(np.inf, 6.0, 6.0, 10.0, 5.0, 5.0, 5.0, 5.0, np.inf, np.inf),
+    *(3.5, 3.5, 3.5, 4.5, 5.5, 7.5, 5.0, 12.0, 6.0, 6.0, 6.0, 6.0),
+)
+_MOVES = (  # of the motion to the posture of a mode, from its beginning
+    *(1.0, 1.0, 3.0, 7.0, *[0.6] * 4, 7.0, 7.0),
+    *(3.0, 3.0, 3.0, 4.0, 5.0, 6.0, 3.0, 1.0, 2.0, 2.0, 2.0, 2.0),
+)
 _STIFFNESS, _DAMPING = 2.0, 0.1  # [m g h / rad], and [sqrt(h / g)] times the stiffness, of the joints after a fall
+_STIFF = 1.0  # [inertia of the joint / period of the law^2], largest stiffness, likewise
 _STABLE = 0.3  # [inertia of the joint / period of the law], largest damping, so that light joints do not chatter
 _TILT = 1.0  # [rad], inclination of the base beyond which the robot has fallen
 _UPRIGHT = 0.6  # [rad], inclination below which it can stand up
@@ -39,6 +55,12 @@ _LOW, _STANDS = 0.4, 0.75
 """Heights of the base over the lowest foot, relative to the standing posture: of a fall, and of a robot that stands."""
 _SIDE = 0.3  # least vertical component of a horizontal axis of a base that lies on its side
 _EDGE = 0.5  # largest vertical component of the axis of a base on its edge, from which the lower feet push on at once
+_RISEN = 0.9  # height, as above, from which on a robot that rises from a squat follows its command
+_PRONE = 0.6  # least vertical component of the x axis of a base that lies on its front or back
+_LEVEL = 0.06  # [h], largest difference of the heights of toes and heels of a robot that squats
+_SQUATS = 0.33  # least height of the base of a robot that squats, as above; it is lower when it sits on the ground
+_WITHIN = 0.1  # [foot length], distance of the capture point of a robot on its soles from toes and heels
+_RISING_TILT, _RISING_LOW = 1.4, 0.25  # [rad], inclination and height, as above, at which rising from a squat fails
 _PUSHES_UP, _PUSHES_OUT = 1.0, -0.4  # [leg length], place beyond its back to which a lying robot moves its feet
 
 
@@ -69,8 +91,14 @@ class Recovery(Wrapper):
     posture. Its joints are then damped. A robot with more than two legs that lies on its side or its back turns over by
     pushing the feet of one side against the ground behind its back, folds its legs, and stretches them to the standing
     posture; the law then starts anew in the present place. If this fails, it tries again, with the feet of the other
-    side. Postures are suited to robots of the proportions of Go2; heavy or long ones may remain on their back. A robot
-    with two legs remains damped.
+    side. Postures are suited to robots of the proportions of Go2; heavy or long ones may remain on their back.
+
+    A robot with two legs and two arms turns to its front by an arm and a leg, pushes its trunk up with its hands, draws
+    its knees under its hips, sits back on its heels, and shifts its soles under its center of mass; see
+    `legged.algorithms.legs.rising.rising_postures`. As soon as its capture point is over its level soles, the law
+    starts anew and raises it from this squat, before it follows its command. Without two arms that are long and strong
+    enough, or without such a squat within the limits of its joints, it remains damped, with a warning at the start.
+    Robots that cannot bend hips and knees by about 2.5 rad, such as Booster T1 and NAO, try again without success.
 
     With `rest` a robot that stands lies down, sits down and stands up when it is to.
 
@@ -95,7 +123,9 @@ class Recovery(Wrapper):
 
     rest: Callable[[Any], Any] | None = None
     _postures: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False, kw_only=True)
+    _stiffness: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
     _damping: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
+    _rises: Rising | None = field(default=None, repr=False, kw_only=True)
     _walker: StartedLocomotion | None = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -117,12 +147,17 @@ class Recovery(Wrapper):
         for leg in home.legs:
             if leg.hip[0] > np.mean([other.hip[0] for other in home.legs]):
                 sits[list(leg.columns)] = home.angles[list(leg.columns)]
-        postures = np.array([home.angles, home.angles, folded, home.angles, *turns, folded, sits])
+        rising = _rising(robot, home)
+        risen = [] if rising is None else [*rising.postures, home.angles, *rising.turns]
+        postures = np.array([home.angles, home.angles, folded, home.angles, *turns, folded, sits, *risen])
         q_home = np.concatenate([robot.base.neutral(), home.angles])
         inertia = np.diag(inertia_matrix(robot, q_home))[robot.base.nv :]
-        unit, stiffness = walker.planner.time_unit, _stiffness(walker)
-        damping = np.minimum(_DAMPING * unit * stiffness, _STABLE * inertia * walker.sampling_rate)
-        prepared = replace(self, _postures=postures, _damping=damping, _walker=walker)
+        unit, rate = walker.planner.time_unit, walker.sampling_rate
+        stiffness = np.minimum(_STIFFNESS * robot.mass * walker.gravity * walker.height, _STIFF * inertia * rate**2)
+        damping = np.minimum(_DAMPING * unit * stiffness, _STABLE * inertia * rate)
+        prepared = replace(
+            self, _postures=postures, _stiffness=stiffness, _damping=damping, _walker=walker, _rises=rising
+        )
         return super(Recovery, prepared).start(robot, ground, q, v)
 
     def mode(self, memory: Array) -> str:
@@ -142,16 +177,18 @@ class Recovery(Wrapper):
         """Return the generalized forces, (nv,); arguments as in `GaitLaw.torque`."""
         own, law = _Memory.of(memory[: self._size]), memory[self._size :]
         walking = self._walking.torque(t, phase, q, v, wrenches, law, *command)
-        return where(own.mode < 0.5, walking, self._servos(t, q, v, own))
+        return where(_walks(own.mode), walking, self._servos(t, q, v, own))
 
     def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the memory at the start of a time step, (m,); arguments as in `GaitLaw.torque`."""
         before, law = _Memory.of(memory[: self._size]), memory[self._size :]
-        after = self._following(t, q, before, self._walking.memory(law).gait[1] > 0.5)
-        began = (before.mode > 0.5) & (after.mode < 0.5)
-        fresh = where(began, self._walking.restart(t, q, v), law)
+        after = self._following(t, q, v, before, self._walking.memory(law).gait[1] > 0.5)
+        walks = _walks(after.mode)
+        fresh = where(walks & ~_walks(before.mode), self._walking.restart(t, q, v), law)
+        if self._rises is not None:
+            command = (where(after.mode > 0.5, 0.0, 1.0) * self._command(t, fresh, command),)
         walked = self._walking.update(t, phase, q, v, wrenches, fresh, *command)
-        return np.concatenate([after.flat(), where(after.mode < 0.5, walked, fresh)])
+        return np.concatenate([after.flat(), where(walks, walked, fresh)])
 
     def _fitted(self, robot: Robot) -> tuple[Self, Array]:
         return self, np.zeros(3 + robot.nj)
@@ -163,7 +200,16 @@ class Recovery(Wrapper):
             raise DefinitionError("this Recovery has no robot; use the one that start(robot, ...) returns")
         return self._walker
 
-    def _following(self, t: Any, q: Array, now: _Memory, steps: Any) -> _Memory:
+    def _command(self, t: Any, law: Array, command: tuple[Array, ...]) -> Array:
+        """Return the command of this time, (5,) to (7,), given that of a step and the memory of the law."""
+        own = self._walking.commands
+        if command:
+            return command[0]
+        if own is None or (isinstance(own, Command) and own.is_constant):
+            return self._walking.memory(law).constant_command
+        return np.asarray(own(t))
+
+    def _following(self, t: Any, q: Array, v: Array, now: _Memory, steps: Any) -> _Memory:
         """Return the memory of the mode at this time, given whether the walking robot steps."""
         walker, unit = self._walking, self._walking.planner.time_unit
         robot, base = walker.robot, walker.home.base_height
@@ -182,8 +228,11 @@ class Recovery(Wrapper):
         lateral = where(y < -_SIDE, float(LEFT), where(y > _SIDE, float(RIGHT), LEFT + even))
         along = where(x < 0.0, float(FRONT), float(REAR))
         side = where((x * x > y * y) & (x * x > _SIDE * _SIDE), along, lateral)
-        start = where(upright, float(FOLDS), side) if turns_over else float(DAMPS)
         over = self._over(t, now, unit)
+        start = where(upright, float(FOLDS), side) if turns_over else float(DAMPS)
+        rising: tuple[Any, ...] = ()
+        if self._rises is not None:
+            start, rising = self._following_on_two(q, v, now, over, R[2], height / abs(base), even)
         on_edge = (R[2, 2] > -_EDGE) & (R[2, 2] < _EDGE) & (x * x + y * y > _SIDE * _SIDE)
         other = (side - now.mode) * (side - now.mode) > 0.5
         onward = where(on_edge & other, side, float(FOLDS))
@@ -197,10 +246,11 @@ class Recovery(Wrapper):
             where(over, where(stands, float(WALKS), float(DAMPS)), float(STANDS_UP)),
             *(where(over, onward, float(LEFT + k)) for k in range(len(_DIRECTIONS))),
             *[where(asked < 0.5, float(STANDS_UP), asked)] * 2,
+            *rising,
         )
         mode = _of_mode(now.mode, following)
         changes = (mode - now.mode) * (mode - now.mode) > 0.5
-        turned = changes & (mode > LEFT - 0.5) & (mode < REAR + 0.5)
+        turned = changes & (((mode > LEFT - 0.5) & (mode < REAR + 0.5)) | (mode > ONTO_RIGHT - 0.5))
         return _Memory(
             mode,
             where(changes, t, now.since),
@@ -208,26 +258,77 @@ class Recovery(Wrapper):
             where(changes, q[robot.base.nq :], now.angles),
         )
 
+    def _following_on_two(
+        self, q: Array, v: Array, now: _Memory, over: Any, vertical: Array, height: Any, even: Any
+    ) -> tuple[Any, tuple[Any, ...]]:
+        """Return the first mode of a robot with two legs that lies, and the modes that follow those from `SPREADS` on.
+
+        Args:
+            q: Configuration, (nq,). v: Velocity, (nv,). now: The memory. over: Whether the time of the mode has passed.
+            vertical: Vertical components of the axes of the base, (3,), dimensionless.
+            height: Of the base over the lowest foot, relative to that of the standing robot.
+            even: 0 or 1, in turns, for the side to which the robot turns.
+        """
+        assert self._rises is not None
+        robot, feet, x, y, z = self._walking.robot, self._rises, *vertical
+        places, _ = point_motion(robot, q, np.zeros(robot.nv), [*feet.toes, *feet.heels])
+        heights = np.stack([place[2] for place in places])
+        lowest, level = heights[0], heights[0]
+        for each in heights[1:]:
+            lowest, level = np.minimum(lowest, each), np.maximum(level, each)
+        ahead = (places[0] + places[1] - places[2] - places[3])[:2]  # twice the length of the soles
+        mass = center_of_mass(robot, q) + self._walking.planner.time_unit / robot.mass * momentum(robot, q, v)[3:]
+        share = (2.0 * mass - places[2] - places[3])[:2] @ ahead / (ahead @ ahead)  # from heels, 0, to toes, 1
+        over_soles = (share > _WITHIN) & (share < 1.0 - _WITHIN)
+        on_soles = level - lowest < _LEVEL * self._walking.height
+        on_soles = on_soles & (z > np.cos(_RISING_TILT)) & (height > _SQUATS)
+        prone = (x < -_PRONE) | (z > np.cos(_UPRIGHT))
+        onto = where(even > 0.5, float(ONTO_LEFT), float(ONTO_RIGHT))
+        aside = where(y > 0.0, float(FROM_RIGHT), float(FROM_LEFT))
+        start = where(prone, float(SPREADS), where(x > _PRONE, onto, aside))
+        failed = (z < np.cos(_RISING_TILT)) | (height < _RISING_LOW)
+        stands = (z > np.cos(_UPRIGHT)) & (height > _RISEN)
+        return start, (
+            where(over, float(RAISES), float(SPREADS)),
+            where(over, where(prone, float(BENDS), start), float(RAISES)),
+            *(where(over, float(mode + 1), float(mode)) for mode in range(BENDS, HEELS)),
+            where(over, float(SQUATS), float(HEELS)),
+            where(on_soles & over_soles, float(RISES), where(over, float(DAMPS), float(SQUATS))),
+            where(stands, float(WALKS), where(over | failed, float(DAMPS), float(RISES))),
+            *(where(over, start, float(mode)) for mode in (ONTO_RIGHT, ONTO_LEFT)),
+            *(where(over, where(x > _PRONE, onto, float(SPREADS)), float(mode)) for mode in (FROM_RIGHT, FROM_LEFT)),
+        )
+
     def _over(self, t: Any, now: _Memory, unit: float) -> Any:
         """Return whether the time of a mode has passed."""
-        return t - now.since >= _of_mode(now.mode, [min(unit * x, 1e9) for x in _DURATIONS])
+        return t - now.since >= _of_mode(now.mode, [min(unit * x, 1e9) for x in _DURATIONS[: len(self._postures)]])
 
     def _servos(self, t: Any, q: Array, v: Array, now: _Memory) -> Array:
         """Return the generalized forces after a fall, (nv,): damping, and springs to the posture of the mode."""
         walker = self._walking
         robot, unit = walker.robot, walker.planner.time_unit
-        x = np.minimum((t - now.since) / _of_mode(now.mode, [unit * x for x in _MOVES]), 1.0)
-        rows = [self._postures[k] for k in range(len(MODES))]
-        target = np.stack([_of_mode(now.mode, [row[k] for row in rows]) for k in range(robot.nj)])
+        x = np.minimum((t - now.since) / _of_mode(now.mode, [unit * x for x in _MOVES[: len(self._postures)]]), 1.0)
+        target = np.stack([_of_mode(now.mode, self._postures[:, k]) for k in range(robot.nj)])
         desired = now.angles + x * x * (3.0 - 2.0 * x) * (target - now.angles)
-        spring = where((now.mode > DAMPS + 0.5), _stiffness(walker), 0.0)
+        spring = where((now.mode > DAMPS + 0.5), self._stiffness, np.zeros(robot.nj))
         joints = spring * (desired - q[robot.base.nq :]) - self._damping * v[robot.base.nv :]
         return np.concatenate([np.zeros(robot.base.nv), joints])
 
 
-def _stiffness(walker: StartedLocomotion) -> float:
-    """Return the stiffness of the joints after a fall, [N m/rad]."""
-    return _STIFFNESS * walker.robot.mass * walker.gravity * walker.height
+def _walks(mode: Any) -> Any:
+    """Return whether the law acts in a mode."""
+    return (mode < 0.5) | ((mode > RISES - 0.5) & (mode < RISES + 0.5))
+
+
+def _rising(robot: Robot, home: Home) -> Rising | None:
+    """Return the postures in which a robot with two legs rises, or None, with a warning, if it cannot."""
+    if len(home.legs) > 2:
+        return None
+    try:
+        return rising_postures(robot, home)
+    except DefinitionError as error:
+        warnings.warn(f"after a fall robot {robot.name!r} remains damped: {error}", SimulationWarning, stacklevel=4)
+        return None
 
 
 def _of_mode(mode: Any, values: Any) -> Any:

@@ -7,26 +7,28 @@ import numpy as np
 import controllers
 import legged
 from benchmarks.locomotion.walkers import Walker
+from legged.algorithms.legs.rising import rising_postures
 from legged.environments.tasks.standing_up import with_body_contacts
-from legged.errors import LeggedError
+from legged.errors import DefinitionError, LeggedError
 from legged.table import Table
 
 _POSES, _SEED = 12, 0
-_DURATION = 60.0
+_DURATION, _DURATION_ON_TWO = 60.0, 200.0
 """[sqrt(h / g)], duration of a trial."""
-_HEIGHT = 2.2
-"""[base height], height of the drop: a robot with its legs to the side is off the ground."""
+_HEIGHT, _HEIGHT_ON_TWO = 2.2, 1.2
+"""[base height], height of the drop: a robot with its legs to the side, or its head down, is off the ground."""
 _UPRIGHT, _STANDS = 0.95, 0.8
 """Least vertical component of the upright axis of the base, and height of the base relative to that when it stands."""
 _STEP = legged.TimeStepping(2e-3)
 
 
 def recovery_table(walkers: list[Walker]) -> Table:
-    """Return how many robots with more than two legs stand and walk at the end, and the time that the slowest took."""
-    lines = [(walker.name, *_measure(walker)) for walker in walkers if walker.feet > 2]
+    """Return how many robots stand and walk at the end, and the time that the slowest took."""
+    lines = [(walker.name, *_measure(walker)) for walker in walkers]
     notes = (
         f"Robots with contact points on trunk and knees, dropped with {_POSES} random orientations, at a commanded",
-        f"0.15 sqrt(g h), after {_DURATION:g} sqrt(h / g). Time: until the last one stood for good.",
+        f"0.15 sqrt(g h), after {_DURATION:g} sqrt(h / g), with two legs {_DURATION_ON_TWO:g} sqrt(h / g).",
+        "Time: until the last one stood for good. Damped: robots with two legs that cannot rise.",
     )
     return Table("Locomotion, recovery from falls", ("robot", "stand and walk", "time, s"), tuple(lines), notes, left=1)
 
@@ -40,16 +42,24 @@ def _measure(walker: Walker) -> tuple[str, str]:
     except LeggedError as error:
         print(f"{walker.name}, recovery: {error}", flush=True)
         return "0", "-"
+    on_two = walker.feet == 2
+    if on_two:
+        try:
+            rising_postures(robot, walker.home)
+        except DefinitionError as error:
+            print(f"{walker.name}, recovery: it remains damped: {error}", flush=True)
+            return "damped", "-"
+    duration, drop = (_DURATION_ON_TWO, _HEIGHT_ON_TWO) if on_two else (_DURATION, _HEIGHT)
     height, unit = float(q[6]), walker.speed / walker.gravity
     rotations = np.random.default_rng(_SEED).normal(size=(_POSES, 4))
     starts = np.repeat(q[None], _POSES, axis=0)
     starts[:, :4] = rotations / np.linalg.norm(rotations, axis=1)[:, None]
-    starts[:, 6] = _HEIGHT * height
+    starts[:, 6] = drop * height
     runs = legged.rollout(
         robot,
         law,
         ground=legged.Rigid(friction=0.6),
-        until=_DURATION * unit,
+        until=duration * unit,
         q=starts,
         v=np.zeros(robot.nv),
         integrator=_STEP,

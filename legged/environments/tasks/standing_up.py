@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from legged.algorithms.legs.standing import joint_limits
+from legged.algorithms.legs.leg_chains import leg_chains
+from legged.algorithms.legs.posture_search import joint_limits
+from legged.algorithms.legs.rising import limb_ends
 from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import link_poses, point_positions
@@ -75,8 +77,9 @@ def with_body_contacts(robot: Robot) -> Robot:
     """Return the robot with contact points on the bodies that touch the ground when it lies.
 
     These are the corners of the box with the mass and the inertia of the base, and those of the heaviest other link if
-    it has more than a quarter of the mass; and the origins of joints that are more than a tenth of the size of the
-    robot away from all other contact points.
+    it has more than 0.15 of the mass; the ends of limbs without contact points, such as hands, that are more than 0.05
+    of the size of the robot away from these; and the origins of joints that are more than a tenth of the size away from
+    all other contact points.
 
     Args:
         robot: The robot.
@@ -88,7 +91,7 @@ def with_body_contacts(robot: Robot) -> Robot:
     boxes = [max(trunk, key=lambda link: link.inertia.mass)]
     others = [link for link in robot.links if link.body != robot.links[0].body]
     heaviest = max(others, key=lambda link: link.inertia.mass)
-    boxes += [heaviest] if heaviest.inertia.mass > 0.25 * robot.mass else []
+    boxes += [heaviest] if heaviest.inertia.mass > 0.15 * robot.mass else []
     for link in boxes:
         moments, axes = np.linalg.eigh(link.inertia.tensor)
         half = 0.5 * np.sqrt(np.maximum(6.0 * (0.5 * moments.sum() - moments) * 2.0 / link.inertia.mass, 0.0))
@@ -99,6 +102,11 @@ def with_body_contacts(robot: Robot) -> Robot:
     known = [(contact.link, contact.position) for contact in robot.contacts]
     known += [(name, at) for name, points in added.items() for at in points.values()]
     places = list(point_positions(robot, robot.neutral(), known))
+    for index, end in limb_ends(robot).items():
+        at = point_positions(robot, robot.neutral(), [(index, end)])[0]
+        if min(np.linalg.norm(at - place) for place in places) > 0.05 * size:
+            added.setdefault(robot.links[index].name, {})[f"{robot.links[index].name}_end"] = end
+            places.append(at)
     for joint in robot.joints:
         link = robot.link(joint.child)
         at = origins[link.index]
@@ -106,6 +114,9 @@ def with_body_contacts(robot: Robot) -> Robot:
             added.setdefault(link.name, {})[f"{link.name}_origin"] = np.zeros(3)
             places.append(at)
     editor = robot.edit()
+    for leg in leg_chains(robot):  # the new points do not change on which links it stands
+        for link in {robot.contact(name).link for name in leg.contacts}:
+            editor.change_link(robot.links[link].name, is_foot=True)
     for name, points in added.items():
         index = robot.link(name).index
         old = {contact.name: contact.definition for contact in robot.contacts if contact.link == index}

@@ -7,13 +7,13 @@ from oracles.urdfs import all_urdfs
 import controllers
 import legged
 import robots
-from controllers.locomotion.recovery import DAMPS, WALKS
+from controllers.locomotion.recovery import DAMPS, SQUATS, WALKS
 from legged.environments.tasks.standing_up import with_body_contacts
-from legged.errors import DefinitionError
+from legged.errors import DefinitionError, SimulationWarning
 from legged.rotations import axis_quaternion
 
 QUICK = "test_recovery_of_another_law_is_refused"
-GO2 = all_urdfs().get("go2/go2")
+GO2, G1 = (all_urdfs().get(name) for name in ("go2/go2", "g1/g1_29dof_rev_1_0"))
 STEP = legged.TimeStepping(2e-3)
 
 
@@ -58,7 +58,8 @@ def test_a_fallen_biped_damps_its_joints():
     robot = with_body_contacts(robots.spatial_biped())
     law = controllers.Recovery(controllers.Locomotion("walk"))
     q = poses(robot, law, [axis_quaternion("y", 1.5)])[0]
-    started, memory = law.start(robot, None, q, np.zeros(robot.nv))
+    with pytest.warns(SimulationWarning, match="remains damped: it has no"):
+        started, memory = law.start(robot, None, q, np.zeros(robot.nv))
     assert started.mode(memory) == "walks"
     memory = started.update(0.0, 0.0, q, np.zeros(robot.nv), np.zeros((len(robot.links), 6)), memory)
     assert started.mode(memory) == "damps"
@@ -69,6 +70,59 @@ def test_a_fallen_biped_damps_its_joints():
         assert round(float(memory[0])) == DAMPS
         assert (tau * v <= 0.0).all()
         assert (tau[robot.base.nv :] * v[robot.base.nv :] < 0.0).all()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(G1 is None, reason="example_robot_data, of the extra test, is not installed")
+def test_a_humanoid_that_lies_on_its_front_stands_up_and_stays():
+    robot = with_body_contacts(legged.load(G1))
+    law = controllers.Recovery(controllers.Locomotion("walk"))
+    q = poses(robot, law, [axis_quaternion("y", 1.5)])[0]
+    sim = legged.Simulation(
+        robot, law, ground=legged.Rigid(friction=0.7), q=q, v=np.zeros(robot.nv), integrator=STEP, fall=False
+    )
+    sim.step(n=7500)  # 15 s
+    rotation, origin = robot.base.pose(sim.q[: robot.base.nq])
+    assert rotation[2, 2] > 0.98
+    assert origin[2] > 0.95 * law.initial_state(robot)[0][6]
+
+
+@pytest.mark.skipif(G1 is None, reason="example_robot_data, of the extra test, is not installed")
+def test_a_humanoid_on_its_front_back_or_side_begins_to_rise_or_turns_over():
+    """From its back it turns to one side first, and to the other side at the next attempt."""
+    robot = legged.load(G1)
+    law = controllers.Recovery(controllers.Locomotion("walk"))
+    q, v = law.initial_state(robot)
+    started, walking = law.start(robot, None, q, v)
+    wrenches = np.zeros((len(robot.links), 6))
+
+    def after_damping(rotation, turns=0.0):
+        lying = np.concatenate([rotation, [0.0, 0.0, 0.1], q[7:]])
+        memory = walking.copy()
+        memory[:3] = DAMPS, 0.0, turns
+        return started.mode(started.update(5.0, 0.0, lying, v, wrenches, memory))
+
+    assert after_damping(axis_quaternion("y", 1.57)) == "spreads its arms"
+    assert after_damping(axis_quaternion("y", -1.57)) == "turns onto its right side"
+    assert after_damping(axis_quaternion("y", -1.57), 1.0) == "turns onto its left side"
+    assert after_damping(axis_quaternion("x", 1.57)) == "falls forward from its right side"
+    assert after_damping(axis_quaternion("x", -1.57)) == "falls forward from its left side"
+
+
+@pytest.mark.skipif(G1 is None, reason="example_robot_data, of the extra test, is not installed")
+def test_the_law_takes_over_a_squat_that_its_soles_can_hold():
+    """With the center of mass over the soles it rises; when it moves forward with 1 m/s it does not."""
+    robot = legged.load(G1)
+    law = controllers.Recovery(controllers.Locomotion("walk"))
+    q, v = law.initial_state(robot)
+    started, memory = law.start(robot, None, q, v)
+    memory[:3] = SQUATS, 0.0, 0.0
+    wrenches = np.zeros((len(robot.links), 6))
+    assert started.mode(started.update(0.5, 0.0, q, v, wrenches, memory)) == "rises from its squat"
+    falling = v.copy()
+    falling[3] = 1.0  # [m/s]
+    assert started.mode(started.update(0.5, 0.0, q, falling, wrenches, memory)) == "squats"
+    assert started.mode(started.update(50.0, 0.0, q, falling, wrenches, memory)) == "damps"
 
 
 def test_a_robot_that_has_not_fallen_moves_as_under_its_law():
