@@ -97,8 +97,8 @@ class Recovery(Wrapper):
     its knees under its hips, sits back on its heels, and shifts its soles under its center of mass; see
     `legged.algorithms.legs.rising.rising_postures`. As soon as its capture point is over its level soles, the law
     starts anew and raises it from this squat, before it follows its command. Without two arms that are long and strong
-    enough, or without such a squat within the limits of its joints, it remains damped, with a warning at the start.
-    Robots that cannot bend hips and knees by about 2.5 rad, such as Booster T1 and NAO, try again without success.
+    enough, or without a squat of at most 0.7 of its standing height within the limits of its joints, it remains damped,
+    with a warning at the start. One that fails tries again: Apollo, whose squat is 0.64 high, without success.
 
     With `rest` a robot that stands lies down, sits down and stands up when it is to.
 

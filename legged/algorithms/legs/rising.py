@@ -33,10 +33,8 @@ _ORDER = ((5, None), (4, 5), (3, 4), (1, 4), (2, 3), (0, None))
 _ONTO = (((-0.95, 0.1, 0.1), (0.9, 1.8, 0.0)), ((0.0, 0.1, -0.97), (0.0, 0.1, 0.0)))
 _FROM = (((0.95, 0.1, 0.0), (2.2, 2.2, 0.0)), ((0.8, 0.3, 0.0), (0.0, 0.1, 0.0)))
 _SQUAT = (0.94, 0.2, -0.07)
-_SQUAT_PITCHES, _SQUAT_LEAST = (
-    (0.75, 0.5, 0.25),
-    0.36,
-)  # [rad] of the trunk, and least height of the base, [of standing]
+_SQUAT_PITCHES = (0.75, 0.5, 0.25)  # [rad], of the trunk
+_SQUAT_LEAST, _SQUAT_MOST = 0.36, 0.7  # [of that of standing], heights of the base; from higher ones T1 and NAO fall
 _SQUAT_BEHIND = 0.15  # [foot length] of the center of mass behind the toes
 _HEELS = 1.2  # [rad], angle of the knee less that of the hip of a robot on its heels
 _FARTHEST = (2.5, 2.85, 0.9)  # [rad], rotations of hip, knee and ankle that have no limit
@@ -46,7 +44,6 @@ _STRONG = 4  # joints from the shoulder on that need this torque
 _HEAVY = 0.004  # least share of the mass of the robot in the last link of a limb
 _ERROR = 0.5  # [rad], weighted error of a squat beyond which there is none
 _REST = 0.03  # weight of distances from the standing posture, [1/rad], against errors in units of lengths
-
 
 _Side = tuple[tuple[float, float, float], tuple[float, float, float]]  # place of the hand, and rotations of the leg
 
@@ -161,7 +158,7 @@ def rising_postures(robot: Robot, home: Home) -> Rising:
 
     Raises:
         DefinitionError: The robot has other than two legs with three pitch joints each, or no two arms, or short or
-            weak ones, or no squat within the limits of its joints.
+            weak ones, or no squat of at most 0.7 of its standing height within the limits of its joints.
     """
     legs = home.legs
     if len(legs) != 2 or any(len(leg.pitch_columns) != 3 for leg in legs):
@@ -268,6 +265,11 @@ class _RisingSearch:
                 best = share, found
         if best is None:
             raise DefinitionError("it cannot squat within the limits of its joints")
+        if best[0] > _SQUAT_MOST:
+            raise DefinitionError(
+                f"its lowest squat within the limits of its joints has {best[0]:.2g} of its standing height, more than "
+                f"{_SQUAT_MOST:g}"
+            )
         return best[1]
 
     def _least(self, errors: Callable[[Array], Array], rest: Array, columns: Array, near: Array | None) -> Array:
