@@ -174,7 +174,7 @@ class PostureSearch:
         return starts
 
     def _narrow(self, leg: LegChain, start: Array, shift: float, depth: float) -> _Attempt:
-        """Return the posture of one leg near some joint positions, with the soles of two legs side by side."""
+        """Return the posture of one leg near joint positions, with soles of two legs side by side and not turned."""
         attempt = self._from(leg, start, shift, depth)
         if len(self.legs) != 2 or leg.swings_sideways:
             return attempt
@@ -188,7 +188,7 @@ class PostureSearch:
         return narrow if narrow.residual < SOLVED * leg.length else attempt._replace(is_wide=is_wide)
 
     def _turn(self, leg: LegChain, angles: Array) -> float:
-        """Return the angle about the vertical by which the leg's sole differs from that at rest, [rad]; 0 of a point."""
+        """Return the angle about the vertical by which the leg's sole differs from that at rest, [rad]."""
         (x, y), (a, b) = (
             (points - points.mean(axis=0))[:, :2].T for points in (self.soles(leg, at) for at in (self.rest, angles))
         )
