@@ -64,6 +64,30 @@ def test_a_joint_about_an_axis_of_45_degrees_is_no_pitch_joint():
     assert [leg.pitch_columns for leg in leg_chains(builder.build())] == [(1, 2), (4, 5)]
 
 
+def test_a_hip_may_pitch_about_an_axis_of_45_degrees_and_its_soles_point_forward():
+    """The hips of X1, which turn its soles out by 0.6 rad unless the hip yaws turn them back."""
+    builder, c = RobotBuilder("oblique", Link("trunk", box_inertia(20.0, (0.2, 0.3, 0.5)))), np.sqrt(0.5)
+    for side, y in (("left", 0.1), ("right", -0.1)):
+        limb = Limb()
+        for name, axis in (("pitch", (0, c, np.sign(y) * c)), ("roll", "x"), ("yaw", "z")):
+            limb.add(Revolute(name, axis), Link(f"hip {name}", rod_inertia(1.0, (0, 0, 0), (0, 0, -0.1))))
+        shank = Link("shank", rod_inertia(1.5, (0, 0, 0), (0, 0, -0.3)))
+        limb.add(Revolute("knee", "y"), shank, at=(0, 0, -0.3))
+        ankle = Link("ankle", rod_inertia(0.1, (0, 0, 0), (0, 0, -0.05)))
+        limb.add(Revolute("ankle", "y"), ankle, at=(0, 0, -0.3))
+        limb.add(Revolute("ankle roll", "x"), Link("sole", box_inertia(0.3, (0.2, 0.1, 0.02)), SOLE))
+        builder.attach(limb, to="trunk", at=(0, y, -0.25), prefix=f"{side}_")
+    robot = builder.build()
+    home = home_of(robot)
+    assert [leg.pitch_columns for leg in home.legs] == [(0, 3, 4), (6, 9, 10)]
+    for leg in home.legs:
+        assert home.angles[leg.pitch_columns[1]] > 0.3  # [rad]: the knee bends forward
+        points = [robot.contact(name) for name in leg.contacts]
+        q = np.concatenate([robot.base.configuration(np.array([0, 0, home.base_height]), np.eye(3)), home.angles])
+        soles = point_positions(robot, q, [(point.link, point.position) for point in points])
+        np.testing.assert_allclose(np.ptp(soles, axis=0), (0.2, 0.08, 0.0), atol=SOLVED)
+
+
 def test_arms_with_contact_points_are_no_legs():
     legs = leg_chains(with_arms(None))
     assert [chain.name for chain in legs] == ["left", "right"]

@@ -121,6 +121,19 @@ def test_ends_of_limbs_are_feet_where_no_name_tells(path):
     assert all(foot.how.startswith("found as the end of a limb") for foot in feet)
 
 
+def test_a_link_named_like_a_foot_is_none_if_it_carries_a_moving_ankle_but_a_foot_may_carry_a_toe(path):
+    motors = "".join(
+        f'<link name="{side}_toe_motor"/><joint name="{side}_motor" type="fixed"><parent link="{shank}"/>'
+        f'<child link="{side}_toe_motor"/></joint>'
+        for side, shank in (("left", "left_thigh"), ("right", "right_leg"))
+    )
+    path.write_text(BIPED.replace("_foot", "_ankle").replace("</robot>", motors + "</robot>"))
+    assert [foot.link for foot in legged.load(path).audit.feet] == ["left_ankle", "right_ankle"]
+    toes = BIPED.replace("_foot", "_toe")
+    path.write_text(toes.replace("left_thigh", "left_foot").replace("right_leg", "right_foot"))
+    assert [foot.link for foot in legged.load(path).audit.feet] == ["left_foot", "right_foot"]
+
+
 def test_the_user_says_where_the_feet_are(path):
     assert legged.load(path, feet=()).contacts == ()
     named = legged.load(path, feet=["left_thigh"])

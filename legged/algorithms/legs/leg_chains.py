@@ -19,6 +19,9 @@ from legged.robot.shapes import convex_hull
 
 Array = np.ndarray
 _PITCH = 0.75  # least cosine between the y axis and the axis of a pitch joint: hip yaws of NAO have 0.71
+_OBLIQUE, _THIGH = 0.6, 0.3
+"""Least such cosine of a hip that pitches about an oblique axis, as that of X1 with 0.71, and least distance of the
+next pitch joint from it, relative to the distance of this joint from the sole: that of NAO's hip yaws is 0."""
 _LOWEST = 0.25
 """A limb is a leg if its contact points lie within this fraction of the height of the highest limb over the lowest
 contact point, all joints at zero."""
@@ -59,7 +62,8 @@ class LegChain:
         contacts: Names of the contact points of the sole, of the foot and of toes beyond it.
         columns: Indices of its joints before the foot among the robot's joint coordinates.
         pitch_columns: Indices of its pitch joints, at zero, from hip to ankle; all its joints if none of them pitches.
-            Of a leg as of an insect the joints that lift the foot.
+            A hip about an oblique axis counts if the next pitch joint, a knee, is a thigh away from it. Of a leg
+            as of an insect the joints that lift the foot.
         hip: Origin of the first pitch joint, (3,), [m], base axes at zero.
         length: Sum of the distances from the hip along the pitch joints to the sole, [m].
         outward: Of a leg as of an insect the horizontal unit vector, (3,), from the hip to the sole, dimensionless,
@@ -249,7 +253,12 @@ def _chain(robot: Robot, foot: _Foot, waist: set[str], rotations: Array, origins
     sole = np.mean([origins[point.link] + rotations[point.link] @ point.position for point in points], axis=0)
     outward = _outward(axes, sole)
     if outward is None:
-        pitch = [axis for axis in axes if axis.kind == "revolute" and abs(axis.direction[1]) > _PITCH] or axes
+        turning = [axis for axis in axes if axis.kind == "revolute"]
+        pitch = [axis for axis in turning if abs(axis.direction[1]) > _PITCH]
+        oblique = next((axis for axis in turning if abs(axis.direction[1]) > _OBLIQUE), None)
+        if pitch and oblique and _is_hip(oblique.origin, pitch[0].origin, sole):
+            pitch = [oblique, *pitch]
+        pitch = pitch or axes
     else:
         pitch = [axis for axis in axes[1:] if abs(axis.direction[2]) < _PITCH]
     if not pitch:
@@ -273,6 +282,11 @@ def _chain(robot: Robot, foot: _Foot, waist: set[str], rotations: Array, origins
         foot.how,
         wheel_joint(robot, foot.link),
     )
+
+
+def _is_hip(hip: Array, knee: Array, sole: Array) -> bool:
+    """Return whether the distance of a hip from the next pitch joint is that of a thigh; positions, (3,), [m]."""
+    return bool(np.linalg.norm(knee - hip) > _THIGH * np.linalg.norm(sole - knee))
 
 
 def _outward(axes: list[JointAxis], sole: Array) -> Array | None:

@@ -22,6 +22,7 @@ _WEIGHT, _PITCH_WEIGHT = 0.1, 1e-4  # [m/rad], weights of joint positions agains
 _BEND = 0.6  # [rad], initial values of the search for hip and half the knee, with both signs
 _MARGIN, _MARGIN_SHARE = 0.05, 0.1  # [rad] or [m], distance of joints from their limits; at most this part of a range
 _BESIDE = 0.2  # [leg length], largest distance of the soles of two legs from the middle between them
+_TURNED = 0.2  # [rad], angle of a sole from its direction at rest above which it is kept in this direction
 _SPREAD = 0.6  # [leg length], horizontal distance of the sole of a leg as of an insect from its hip
 
 
@@ -173,16 +174,25 @@ class PostureSearch:
         return starts
 
     def _narrow(self, leg: LegChain, start: Array, shift: float, depth: float) -> _Attempt:
-        """Return the posture of one leg near some joint positions, with the soles of two legs side by side."""
+        """Return the posture of one leg near joint positions, with soles of two legs side by side and not turned."""
         attempt = self._from(leg, start, shift, depth)
         if len(self.legs) != 2 or leg.swings_sideways:
             return attempt
         beside = float(self.soles(leg, attempt.angles)[:, 1].mean()) - self.center
         most = _BESIDE * leg.length
-        if abs(beside) <= most:
+        is_wide = abs(beside) > most
+        if not is_wide and self._turn(leg, attempt.angles) <= _TURNED:
             return attempt
-        narrow = self._from(leg, start, shift, depth, self.center + float(np.copysign(most, leg.hip[1] - self.center)))
-        return narrow if narrow.residual < SOLVED * leg.length else attempt._replace(is_wide=True)
+        left = np.copysign(most, leg.hip[1] - self.center) if is_wide else beside
+        narrow = self._from(leg, start, shift, depth, self.center + float(left))
+        return narrow if narrow.residual < SOLVED * leg.length else attempt._replace(is_wide=is_wide)
+
+    def _turn(self, leg: LegChain, angles: Array) -> float:
+        """Return the angle about the vertical by which the leg's sole differs from that at rest, [rad]."""
+        (x, y), (a, b) = (
+            (points - points.mean(axis=0))[:, :2].T for points in (self.soles(leg, at) for at in (self.rest, angles))
+        )
+        return abs(float(np.arctan2(x @ b - y @ a, x @ a + y @ b)))
 
     def _from(self, leg: LegChain, start: Array, shift: float, depth: float, left: float | None = None) -> _Attempt:
         """Return the posture of one leg near some joint positions.

@@ -59,7 +59,8 @@ def home_of(robot: Robot, hip_height: float | None = None, nearest: bool = False
     height requires positions nearer to the limits. The soles are
     level, with the center of mass over their middle; redundant joints are as near zero as possible. A knee that can
     bend both ways points to the middle of the robot, or forward if its hip is there. Soles of two legs whose ankles
-    roll are at most 0.2 of the length of a leg beside the middle between the hips. Legs as of insects stand with
+    roll are at most 0.2 of the length of a leg beside the middle between the hips, and keep their direction at zero,
+    where the legs allow it, if they would turn by more than 0.2 rad about the vertical. Legs as of insects stand with
     their soles beside their hips. A sole that cannot be level within the limits stands on its lowest contact point if
     no other is higher than 0.02 of the length of the leg.
 

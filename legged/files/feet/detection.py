@@ -134,10 +134,14 @@ def _point(what: str, at: Any) -> Array | Sphere:
 
 
 def _feet_by_name(tree: Tree) -> list[tuple[str, str]]:
-    """Return (link, how found) of the outermost links named like feet, one link of each group of fixed links."""
+    """Return (link, how found) of the outermost links named like feet, one link of each group of fixed links.
+
+    A link that carries a moving ankle is part of the shank, such as a motor named "toe" that drives the ankle.
+    """
     for words in WORDS:
         named = [name for name in tree.order if tree.head[name] != tree.description.root and _has_word(name, words)]
-        inner = {head for name in named for head in tree.path(name)[1:]}
+        outer = [*named, *(name for name in tree.order if _has_word(name, ("ankle",)))]
+        inner = {head for name in outer for head in tree.path(name)[1:]}
         ends = {tree.head[name]: name for name in reversed(named) if tree.head[name] not in inner}
         if ends:
             chosen = [_best_name(tree, head, words) for head in tree.groups if head in ends]
