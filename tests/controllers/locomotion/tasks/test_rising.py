@@ -61,6 +61,18 @@ def test_weak_arms_are_refused():
         rising_postures(weak, controllers.home_of(weak))
 
 
+@needs_g1
+def test_a_robot_whose_hips_bend_too_little_for_a_low_squat_is_refused():
+    """With hips and knees that bend by 1.5 rad, as those of some robots, it would fall forward."""
+    robot = legged.load(G1)
+    stiff = robot.edit()
+    for side in ("left", "right"):
+        stiff = stiff.change_joint(f"{side}_hip_pitch_joint", lower=-1.5).change_joint(f"{side}_knee_joint", upper=1.5)
+    stiff = stiff.build()
+    with pytest.raises(DefinitionError, match="squat"):
+        rising_postures(stiff, controllers.home_of(stiff))
+
+
 def test_a_robot_without_arms_is_refused():
     robot = robots.spatial_biped()
     with pytest.raises(DefinitionError, match="it has no"):
