@@ -73,7 +73,7 @@ class MotionPlanner:
         gravity: Magnitude, [m/s^2]. limits: Limits of the joints. inclined: What changes on inclined ground.
         follows_closely: Whether flat feet follow their paths closely, see `path_weights`.
         rotation_weight: Of the planned rotation, [m^2], a number or one for each axis, (3,).
-        lifted_share: Of the upward velocity of a foot in that of the center of mass, mean of two feet; 0 for more feet.
+        lifted_share: Upward velocity of the center of mass per that of a foot under a base at rest; 0 for more feet.
     """
 
     robot: Robot
@@ -352,8 +352,8 @@ class MotionPlanner:
             tasks.append(link_orientation(model, 0, reference.rotation, base))
         else:
             tasks.append(link_orientation(model, 0, np.eye(3), angular))
-        search = _SEARCH_ON_SOLES if self.on_soles else _SEARCH
-        down = np.array([0.0, 0.0, -search * np.sqrt(self.gravity * self.height)])
+        speed = _SEARCH_ON_SOLES if self.on_soles else _SEARCH
+        down = np.array([0.0, 0.0, -speed * np.sqrt(self.gravity * self.height)])
         gains, flat = (_FOOT**2 * w * w, 2 * _FOOT * w), _CLOSE_FOOT if self.follows_closely else _FLAT_FOOT
         free = (flat if self.balances_on_soles else 1.0) if self.on_soles else _POINT_FOOT
         rows = zip(
@@ -365,8 +365,8 @@ class MotionPlanner:
                 force = plan.forces[0][len(contacts)]
                 contacts.append(Contact(link, point, share * touches, friction, axes, force, damping=4.0 * w))
             now = model.point(foot.link, carrying.center).position
-            path, late = (swing.position, swing.velocity, swing.acceleration), (now, down, np.zeros(3))
-            position, velocity, acceleration = (where(stands > 0.5, x, y) for x, y in zip(late, path, strict=True))
+            path, search = (swing.position, swing.velocity, swing.acceleration), (now, down, np.zeros(3))
+            position, velocity, acceleration = (where(stands > 0.5, x, y) for x, y in zip(search, path, strict=True))
             more = where(stands > 0.5, 0.0, 1.0 - free) * (1.0 - touches)
             shares = path_weights(swing, progress, self.on_soles, self.follows_closely)
             along, upward = (weight + more * x for x in shares)

@@ -47,7 +47,7 @@ _MOVES = (  # of the motion to the posture of a mode, from its beginning
     *(3.0, 3.0, 3.0, 4.0, 5.0, 6.0, 3.0, 1.0, 2.0, 2.0, 2.0, 2.0),
 )
 _STIFFNESS, _DAMPING = 2.0, 0.1  # [m g h / rad], and [sqrt(h / g)] times the stiffness, of the joints after a fall
-_STIFF = 1.0  # [inertia of the joint / period of the law^2], largest stiffness, likewise
+_STIFF = 1.0  # [inertia of the joint / period of the law^2], largest stiffness, for the same reason
 _STABLE = 0.3  # [inertia of the joint / period of the law], largest damping, so that light joints do not chatter
 _TILT = 1.0  # [rad], inclination of the base beyond which the robot has fallen
 _UPRIGHT = 0.6  # [rad], inclination below which it can stand up
@@ -55,11 +55,11 @@ _LOW, _STANDS = 0.4, 0.75
 """Heights of the base over the lowest foot, relative to the standing posture: of a fall, and of a robot that stands."""
 _SIDE = 0.3  # least vertical component of a horizontal axis of a base that lies on its side
 _EDGE = 0.5  # largest vertical component of the axis of a base on its edge, from which the lower feet push on at once
-_RISEN = 0.9  # height, as above, from which on a robot that rises from a squat follows its command
-_PRONE = 0.6  # least vertical component of the x axis of a base that lies on its front or back
+_RISEN = 0.9  # height of the base, as above, from which on a robot that rises from a squat follows its command
+_PRONE = 0.6  # least size of the vertical component of the x axis of a base on its front, negative, or back, positive
 _LEVEL = 0.06  # [h], largest difference of the heights of toes and heels of a robot that squats
-_SQUATS = 0.33  # least height of the base of a robot that squats, as above; it is lower when it sits on the ground
-_WITHIN = 0.1  # [foot length], distance of the capture point of a robot on its soles from toes and heels
+_SQUATS = 0.33  # least height of the base in a squat, as above; that of a robot that sits on the ground is lower
+_WITHIN = 0.1  # [foot length], least distance of the capture point from both ends of the soles
 _RISING_TILT, _RISING_LOW = 1.4, 0.25  # [rad], inclination and height, as above, at which rising from a squat fails
 _PUSHES_UP, _PUSHES_OUT = 1.0, -0.4  # [leg length], place beyond its back to which a lying robot moves its feet
 
@@ -98,13 +98,14 @@ class Recovery(Wrapper):
     `legged.algorithms.legs.rising.rising_postures`. As soon as its capture point is over its level soles, the law
     starts anew and raises it from this squat, before it follows its command. Without two arms that are long and strong
     enough, or without a squat of at most 0.7 of its standing height within the limits of its joints, it remains damped,
-    with a warning at the start. One that fails tries again: Apollo, whose squat is 0.64 high, without success.
+    with a warning at the start. A robot that falls again while it rises repeats the sequence. Apollo, whose squat has
+    0.64 of its standing height, does not succeed.
 
     With `rest` a robot that stands lies down, sits down and stands up when it is to.
 
         controllers.Recovery(law, lambda t: legged.where(t < 3.0, 1.0, 0.0))  # lies down, and stands up after 3 s
 
-    The robot needs contact points on its trunk and its knees, on which it lies
+    The robot needs contact points on its trunk and its knees, with two legs also on its hands
     (`legged.environments.tasks.standing_up.with_body_contacts`), and the simulation the argument `fall=False`, since it
     otherwise ends at a fall.
 
@@ -261,7 +262,7 @@ class Recovery(Wrapper):
     def _following_on_two(
         self, q: Array, v: Array, now: _Memory, over: Any, vertical: Array, height: Any, even: Any
     ) -> tuple[Any, tuple[Any, ...]]:
-        """Return the first mode of a robot with two legs that lies, and the modes that follow those from `SPREADS` on.
+        """Return the mode with which a fallen robot with two legs begins, and those after each mode from `SPREADS` on.
 
         Args:
             q: Configuration, (nq,). v: Velocity, (nv,). now: The memory. over: Whether the time of the mode has passed.
@@ -270,15 +271,17 @@ class Recovery(Wrapper):
             even: 0 or 1, in turns, for the side to which the robot turns.
         """
         assert self._rises is not None
-        robot, feet, x, y, z = self._walking.robot, self._rises, *vertical
-        places, _ = point_motion(robot, q, np.zeros(robot.nv), [*feet.toes, *feet.heels])
+        robot, rising, x, y, z = self._walking.robot, self._rises, *vertical
+        places, _ = point_motion(robot, q, np.zeros(robot.nv), [*rising.toes, *rising.heels])
         heights = np.stack([place[2] for place in places])
         lowest, level = heights[0], heights[0]
         for each in heights[1:]:
             lowest, level = np.minimum(lowest, each), np.maximum(level, each)
         ahead = (places[0] + places[1] - places[2] - places[3])[:2]  # twice the length of the soles
-        mass = center_of_mass(robot, q) + self._walking.planner.time_unit / robot.mass * momentum(robot, q, v)[3:]
-        share = (2.0 * mass - places[2] - places[3])[:2] @ ahead / (ahead @ ahead + 1e-12)  # from heels, 0, to toes, 1
+        capture = center_of_mass(robot, q) + self._walking.planner.time_unit / robot.mass * momentum(robot, q, v)[3:]
+        share = (
+            (2.0 * capture - places[2] - places[3])[:2] @ ahead / (ahead @ ahead + 1e-12)
+        )  # from heels, 0, to toes, 1
         over_soles = (share > _WITHIN) & (share < 1.0 - _WITHIN)
         on_soles = level - lowest < _LEVEL * self._walking.height
         on_soles = on_soles & (z > np.cos(_RISING_TILT)) & (height > _SQUATS)
@@ -327,7 +330,7 @@ def _rising(robot: Robot, home: Home) -> Rising | None:
     try:
         return rising_postures(robot, home)
     except DefinitionError as error:
-        warnings.warn(f"after a fall robot {robot.name!r} remains damped: {error}", SimulationWarning, stacklevel=4)
+        warnings.warn(f"after a fall the robot remains damped: {error}", SimulationWarning, stacklevel=4)
         return None
 
 

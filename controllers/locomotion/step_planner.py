@@ -44,7 +44,7 @@ STILL = 0.02  # [sqrt(g h)], commanded speed below which the robot stands
 _CAPTURE = 0.12  # [h], deviation of the divergent component from which on a standing robot steps, or, if more,
 _CAPTURE_WITHIN = 0.75  # of the smaller half-extent of the standing feet
 _CAUGHT = 0.8  # of that deviation: stepping ends below it
-_LIFT = 0.5  # [g], largest vertical acceleration of the center of mass by the motion of a leg of two in a swing
+_LIFT = 0.5  # [g], largest vertical acceleration of the center of mass due to a swinging leg, on two feet
 _LONGEST, _LONGER = 0.75, 0.25  # [h], longest step that a robot with two feet plans, and more of it at high speed
 
 
@@ -313,11 +313,11 @@ class StepPlanner:
         return targets, swings
 
     def _within_weight(self, clearance: Any, duration: Any, profile: Profile) -> Any:
-        """Return a clearance in whose middle the deceleration of the leg takes at most a share of the weight, [m].
+        """Return the clearance, [m], reduced so that a swing accelerates the center of mass downward by 0.5 g at most.
 
-        The rise r of a swing of the duration T ends with the acceleration -8 p r / T^2 of the foot in its middle, with
-        the power p of the profile. The center of mass moves with a share of it, since the trunk cannot move against it:
-        a leg that decelerates with more than the weight lifts the robot off the ground.
+        In the middle of a swing of the duration T with the rise r, the foot accelerates by -8 p r / T^2, with the power
+        p of the profile, and the center of mass by `MotionPlanner.lifted_share` times this. With more than g the robot
+        would leave the ground. Additional rise over obstacles is not bounded.
 
         Args:
             clearance: Desired one, [m]. duration: Of the swing, [s]. profile: Its shape.

@@ -23,11 +23,11 @@ _STEP = legged.TimeStepping(2e-3)
 
 
 def recovery_table(walkers: list[Walker]) -> Table:
-    """Return how many robots stand and walk at the end, and the time that the slowest took."""
+    """Return in how many trials each robot stands and walks at the end, and the time of the slowest."""
     lines = [(walker.name, *_measure(walker)) for walker in walkers]
     notes = (
         f"Robots with contact points on trunk and knees, dropped with {_POSES} random orientations, at a commanded",
-        f"0.15 sqrt(g h), after {_DURATION:g} sqrt(h / g), with two legs {_DURATION_ON_TWO:g} sqrt(h / g).",
+        f"0.15 sqrt(g h), {_DURATION:g} sqrt(h / g) after the drop, with two legs {_DURATION_ON_TWO:g} sqrt(h / g).",
         "Time: until the last one stood for good. Damped: robots with two legs that cannot rise.",
     )
     return Table("Locomotion, recovery from falls", ("robot", "stand and walk", "time, s"), tuple(lines), notes, left=1)

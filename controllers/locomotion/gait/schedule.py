@@ -357,9 +357,8 @@ def _split(parameters: Array) -> tuple[Any, Array, Array]:
 def _start_phase(duty: Array, touchdowns: Array, second: Any = 0.0) -> Any:
     """Return the phase of a cycle at which the first foot lifts off after the time for the shift of the weight.
 
-    If all feet lift off at once, as in a jump, they push for a whole stance. A walk of two feet to
-    the side of the second one begins with it: a robot that moves over its standing foot to the outside leaves too
-    little time for the other one to land beyond it.
+    If all feet lift off at once, as in a jump, they push for a whole stance. On two feet, `second` is 1 if foot 1 is to
+    lift off before foot 0, since the robot walks to its side: otherwise it moves past foot 1 before foot 0 lands.
     """
     start = _START_ON_TWO if len(touchdowns) == 2 else _START
     apart = 0.0

@@ -113,10 +113,10 @@ def swing_path(
 def path_weights(swing: Swing, progress: Any, on_soles: bool, closely: bool) -> tuple[Any, Any]:
     """Return the weights of the horizontal and of the vertical motion of a foot along its path, from 0 to 1.
 
-    A point foot follows its vertical motion, and horizontally its place at the end of the swing: where motors at their
-    limits cannot move both as desired, the leg stays behind rather than that its acceleration lifts or turns the body.
+    On a point foot the vertical weight is 1, and the horizontal one increases with the power 3/2 of the progress. Where
+    motors are at their limits, the foot then lags, and the acceleration of the leg does not lift or turn the body.
 
-    A flat foot has to follow it closely at obstacles, in quick steps of heavy legs, and of legs without ankle roll:
+    A flat foot has to follow its path closely at obstacles, in quick steps of heavy legs, and without ankle roll:
     with low weights the leg moves as the balance of momentum needs it where the other ankle has too little torque. The
     foot then does not rise as high as its path and lands up to a fifth of the swing early, and each step becomes wider
     than the last.

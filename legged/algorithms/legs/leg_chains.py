@@ -20,8 +20,8 @@ from legged.robot.shapes import convex_hull
 Array = np.ndarray
 _PITCH = 0.75  # least cosine between the y axis and the axis of a pitch joint: hip yaws of NAO have 0.71
 _OBLIQUE, _THIGH = 0.6, 0.3
-"""Least such cosine of a hip that pitches about an oblique axis, as that of X1 with 0.71, and least distance of the
-next pitch joint from it, relative to the distance of this joint from the sole: that of NAO's hip yaws is 0."""
+"""Least such cosine of a hip that pitches about an oblique axis, 0.71 for X1, and least distance from such a hip to the
+next pitch joint, relative to the distance from that joint to the sole, 0 for the hip yaws of NAO."""
 _LOWEST = 0.25
 """A limb is a leg if its contact points lie within this fraction of the height of the highest limb over the lowest
 contact point, all joints at zero."""
@@ -285,7 +285,7 @@ def _chain(robot: Robot, foot: _Foot, waist: set[str], rotations: Array, origins
 
 
 def _is_hip(hip: Array, knee: Array, sole: Array) -> bool:
-    """Return whether the distance of a hip from the next pitch joint is that of a thigh; positions, (3,), [m]."""
+    """Return whether a hip and the next pitch joint are apart by the length of a thigh; positions, (3,), [m]."""
     return bool(np.linalg.norm(knee - hip) > _THIGH * np.linalg.norm(sole - knee))
 
 

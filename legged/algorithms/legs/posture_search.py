@@ -22,7 +22,7 @@ _WEIGHT, _PITCH_WEIGHT = 0.1, 1e-4  # [m/rad], weights of joint positions agains
 _BEND = 0.6  # [rad], initial values of the search for hip and half the knee, with both signs
 _MARGIN, _MARGIN_SHARE = 0.05, 0.1  # [rad] or [m], distance of joints from their limits; at most this part of a range
 _BESIDE = 0.2  # [leg length], largest distance of the soles of two legs from the middle between them
-_TURNED = 0.2  # [rad], angle of a sole from its direction at rest above which it is kept in this direction
+_TURNED = 0.2  # [rad], angle of a sole from its direction with joints at zero above which it keeps this direction
 _SPREAD = 0.6  # [leg length], horizontal distance of the sole of a leg as of an insect from its hip
 
 

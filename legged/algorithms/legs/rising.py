@@ -18,7 +18,7 @@ from legged.spatial import Array
 
 # Places of the hands, from the shoulders forward, outward and up, [arm length], base axes; and rotations of hip, knee
 # and ankle in the directions in which they bend in the standing posture, [rad], as far as their ranges allow:
-_BENT = 9.0  # as far as possible
+_BENT = 9.0  # [rad], beyond every range: the joint bends to its limit
 _RISING = (
     ((-0.1, 0.9, 0.1), (0.0, 0.3, _BENT)),  # arms sideways, out of the way of the trunk
     ((0.5, 0.4, 0.83), (0.0, 0.3, _BENT)),  # arms up, which is ahead on the ground
@@ -29,21 +29,21 @@ _RISING = (
 )
 _ORDER = ((5, None), (4, 5), (3, 4), (1, 4), (2, 3), (0, None))
 """Order of the inverse kinematics: a posture, and the one near which its arms are, None for the standing posture."""
-# Likewise of the upper and the lower side of a robot that turns over:
+# The same for the upper and the lower side of a robot that turns from its back onto a side, and then to its front:
 _ONTO = (((-0.95, 0.1, 0.1), (0.9, 1.8, 0.0)), ((0.0, 0.1, -0.97), (0.0, 0.1, 0.0)))
 _FROM = (((0.95, 0.1, 0.0), (2.2, 2.2, 0.0)), ((0.8, 0.3, 0.0), (0.0, 0.1, 0.0)))
-_SQUAT = (0.94, 0.2, -0.07)
-_SQUAT_PITCHES = (0.75, 0.5, 0.25)  # [rad], of the trunk
+_SQUAT = (0.94, 0.2, -0.07)  # place of the hands in the squat, as in `_RISING`
+_SQUAT_PITCHES = (0.75, 0.5, 0.25)  # [rad], candidates of the forward inclination of the trunk
 _SQUAT_LEAST, _SQUAT_MOST = 0.36, 0.7  # [of that of standing], heights of the base; from higher ones T1 and NAO fall
 _SQUAT_BEHIND = 0.15  # [foot length] of the center of mass behind the toes
 _HEELS = 1.2  # [rad], angle of the knee less that of the hip of a robot on its heels
-_FARTHEST = (2.5, 2.85, 0.9)  # [rad], rotations of hip, knee and ankle that have no limit
+_FARTHEST = (2.5, 2.85, 0.9)  # [rad], largest rotations of hip, knee and ankle, also of joints with a wider range
 _ARM = 0.6  # [leg length], least length of an arm
 _PUSH = 0.07  # [m g arm length], least torque of the shoulder and the elbow
-_STRONG = 4  # joints from the shoulder on that need this torque
+_STRONG = 4  # number of joints, from the shoulder on, that need this torque
 _HEAVY = 0.004  # least share of the mass of the robot in the last link of a limb
-_ERROR = 0.5  # [rad], weighted error of a squat beyond which there is none
-_REST = 0.03  # weight of distances from the standing posture, [1/rad], against errors in units of lengths
+_ERROR = 0.5  # largest norm of the errors of a squat, ten times distances over the length of the legs
+_REST = 0.03  # [1/rad], weight of distances from the initial posture beside the dimensionless errors
 
 _Side = tuple[tuple[float, float, float], tuple[float, float, float]]  # place of the hand, and rotations of the leg
 
@@ -105,13 +105,13 @@ def limb_ends(robot: Robot) -> dict[int, Array]:
 
 
 def arms_of(robot: Robot, home: Home) -> tuple[Arm, Arm]:
-    """Return the left and the right arm: the longest chain of joints to each side that leads to no foot.
+    """Return the left and the right arm: the chain of most joints on each side that move no foot, without the waist.
 
     Args:
         robot: The robot. home: Its standing posture.
 
     Raises:
-        DefinitionError: The robot has no two arms.
+        DefinitionError: The robot has no arm on one side.
     """
     rotations, origins = link_poses(robot, np.concatenate([robot.base.neutral(), home.angles]))
     in_legs = {column for leg in home.legs for column in (*leg.columns, *leg.toe_columns)}
@@ -131,7 +131,7 @@ def arms_of(robot: Robot, home: Home) -> tuple[Arm, Arm]:
     for sign in (1.0, -1.0):
         beside = [chain for chain in chains if sign * origins[chain[2], 1] > 0.1 * home.hip_height]
         if not beside:
-            raise DefinitionError("it has no two arms")
+            raise DefinitionError(f"robot {robot.name!r} has no arm on its {'left' if sign > 0.0 else 'right'}")
         sides.append(max(beside, key=lambda chain: len(chain[0])))
     waist = set(sides[0][0]) & set(sides[1][0])
     arms = []
@@ -157,14 +157,15 @@ def rising_postures(robot: Robot, home: Home) -> Rising:
         robot: The robot. home: Its standing posture.
 
     Raises:
-        DefinitionError: The robot has other than two legs with three pitch joints each, or no two arms, or short or
-            weak ones, or no squat of at most 0.7 of its standing height within the limits of its joints.
+        DefinitionError: The robot has other than two legs with three pitch joints each, feet with fewer than three
+            contact points, no two arms of three joints or more, short or weak ones, or no squat of at most 0.7 of its
+            standing height within the limits of its joints.
     """
     legs = home.legs
     if len(legs) != 2 or any(len(leg.pitch_columns) != 3 for leg in legs):
-        raise DefinitionError("it has no two legs with pitch joints at hip, knee and ankle")
+        raise DefinitionError(f"robot {robot.name!r} has no two legs with pitch joints at hip, knee and ankle")
     if any(len(leg.contacts) < 3 for leg in legs):
-        raise DefinitionError("it has no soles")
+        raise DefinitionError(f"robot {robot.name!r} has feet with fewer than three contact points, no soles")
     arms = arms_of(robot, home)
     length = float(np.mean([leg.length for leg in legs]))
     least = _PUSH * robot.mass * float(np.linalg.norm(robot.gravity)) * arms[0].length
@@ -172,11 +173,19 @@ def rising_postures(robot: Robot, home: Home) -> Rising:
     for joint in robot.joints:
         efforts[joint.v] = joint.definition.physics.effort
     weakest = min(efforts[robot.base.nv + column] for arm in arms for column in arm.columns[:_STRONG])
-    if len(arms[0].columns) < 3 or arms[0].length < _ARM * length:
-        raise DefinitionError("its arms are too short")
+    if len(arms[0].columns) < 3:
+        raise DefinitionError(
+            f"robot {robot.name!r} has arms with {len(arms[0].columns)} joints; at least 3 are needed"
+        )
+    if arms[0].length < _ARM * length:
+        raise DefinitionError(
+            f"robot {robot.name!r} has arms of {arms[0].length:.3g} m; at least {_ARM * length:.3g} m, {_ARM:g} of the "
+            f"length of its legs, are needed"
+        )
     if weakest < least:
         raise DefinitionError(
-            f"its arms are too weak to push it up: a joint has {weakest:.3g} N m, less than {least:.3g} N m"
+            f"robot {robot.name!r} has arms that are too weak to push it up: a joint has {weakest:.3g} N m, less than "
+            f"{least:.3g} N m"
         )
     search = _RisingSearch(robot, home, arms)
     postures = [search.rest] * (len(_RISING) + 1)
@@ -223,7 +232,12 @@ class _RisingSearch:
         self.places = compile(places, None, angles=(robot.nj,))
 
     def posture(self, left: _Side, right: _Side, near: Array | None = None) -> Array:
-        """Return joint positions, (nj,), with hands and legs of both sides as above; `near` as in `_ORDER`."""
+        """Return joint positions, (nj,), [rad] or [m].
+
+        Args:
+            left, right: Place of the hand and rotations of the leg of each side, as in `_RISING`.
+            near: Initial positions of the arms, (nj,); None for those of the standing posture.
+        """
         angles = self.rest.copy()
         bends = np.array([(left if leg.hip[1] > 0.0 else right)[1] for leg in self.home.legs])
         angles[self.pitch] = np.clip(self.signs * bends, self.lower[self.pitch], self.upper[self.pitch])
@@ -240,9 +254,12 @@ class _RisingSearch:
         return self._least(errors, angles, columns, near)
 
     def squat(self, angles: Array) -> Array:
-        """Return joint positions, (nj,), with level soles under the center of mass and an inclined trunk.
+        """Return joint positions, (nj,), with level soles, the center of mass over them, and an inclined trunk.
 
         Of several inclinations it is the one of the lowest squat above a least height.
+
+        Args:
+            angles: Initial joint positions, (nj,).
         """
         length = float(np.mean([leg.length for leg in self.home.legs]))
         upright = self.places(self.rest)[0][4:, 2]
@@ -264,11 +281,11 @@ class _RisingSearch:
             if np.linalg.norm(errors(found)) < _ERROR and share > _SQUAT_LEAST and (best is None or share < best[0]):
                 best = share, found
         if best is None:
-            raise DefinitionError("it cannot squat within the limits of its joints")
+            raise DefinitionError(f"robot {self.robot.name!r} cannot squat within the limits of its joints")
         if best[0] > _SQUAT_MOST:
             raise DefinitionError(
-                f"its lowest squat within the limits of its joints has {best[0]:.2g} of its standing height, more than "
-                f"{_SQUAT_MOST:g}"
+                f"robot {self.robot.name!r} has a lowest squat of {best[0]:.2g} of its standing height within the "
+                f"limits of its joints, more than {_SQUAT_MOST:g}"
             )
         return best[1]
 

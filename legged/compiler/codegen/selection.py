@@ -207,7 +207,7 @@ def _plain_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar
     """Return the writer of the kernel of a graph that is not outlined."""
     target = llvm.current_target()
     if _is_planned(graph, width):
-        # Values that blocks pass on are on the stack without a plan: too many for vectors of all lanes.
+        # Without a plan, values that blocks pass on are on the stack, too many of them in vectors of all lanes.
         is_first = _current.stage == Stage.FIRST and (width == 1 or target.is_narrow)
         registers = None if is_first else target.vector_registers
         return PlannedKernelWriter(graph, width, target.width, target.element, registers, name)

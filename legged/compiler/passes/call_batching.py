@@ -47,7 +47,7 @@ def call_batches(graph: Graph) -> Batches:
     levels, calls = [0] * inputs, dict[int, list[int]]()
     before, level = None, 0
     for i, (operation, arguments, _) in enumerate(graph.nodes, inputs):
-        if arguments is not before:  # as for further results of a call
+        if arguments is not before:  # not for further results of a call, which share them
             level = 0
             for a in arguments:
                 if type(a) is int and levels[a] > level:

@@ -49,7 +49,7 @@ def _fusible_products(graph: Graph) -> dict[int, Sequence[int]]:
     """Return the products to fuse with their uses: all uses are sums, and no sum is fused with two products."""
     first = graph.input_size
     products = {i for i, node in enumerate(graph.nodes, first) if node[0] == "multiply"}
-    first_use, uses = dict[int, int](), dict[int, Sequence[int]]()  # the latter of products with several ones
+    first_use, uses = dict[int, int](), dict[int, Sequence[int]]()  # the latter if there are several
     before: tuple[Operand, ...] | None = None
     for i, (operation, arguments, _) in enumerate(graph.nodes, first):
         if operation in _SUMS:
@@ -59,7 +59,7 @@ def _fusible_products(graph: Graph) -> dict[int, Sequence[int]]:
                         uses[a] = (*uses.get(a, (first_use[a],)), i)
                     else:
                         first_use[a] = i
-        elif arguments is not before:  # as for further results of a call
+        elif arguments is not before:  # not for further results of a call, which share them
             products.difference_update([a for a in arguments if type(a) is int])
         before = arguments
     products.difference_update([r for r in graph.results if type(r) is int])
@@ -102,7 +102,7 @@ def _depths(graph: Graph) -> list[int]:
     depths = [0] * graph.input_size
     before, depth = None, 0
     for _, arguments, _ in graph.nodes:
-        if arguments is not before:  # as for further results of a call
+        if arguments is not before:  # not for further results of a call, which share them
             depth = 0
             for a in arguments:
                 if type(a) is int and depths[a] > depth:

@@ -78,8 +78,8 @@ def with_body_contacts(robot: Robot) -> Robot:
 
     These are the corners of the box with the mass and the inertia of the base, and those of the heaviest other link if
     it has more than 0.15 of the mass; the ends of limbs without contact points, such as hands, that are more than 0.05
-    of the size of the robot away from these; and the origins of joints that are more than a tenth of the size away from
-    all other contact points.
+    of the size of the robot, the largest extent of the origins of its links, away from all contact points so far; and
+    the origins of joints that are more than a tenth of the size away from all other contact points.
 
     Args:
         robot: The robot.

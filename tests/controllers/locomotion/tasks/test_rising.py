@@ -75,5 +75,5 @@ def test_a_robot_whose_hips_bend_too_little_for_a_low_squat_is_refused():
 
 def test_a_robot_without_arms_is_refused():
     robot = robots.spatial_biped()
-    with pytest.raises(DefinitionError, match="it has no"):
+    with pytest.raises(DefinitionError, match="has no"):
         rising_postures(robot, controllers.home_of(robot))
