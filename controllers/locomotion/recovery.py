@@ -279,9 +279,8 @@ class Recovery(Wrapper):
             lowest, level = np.minimum(lowest, each), np.maximum(level, each)
         ahead = (places[0] + places[1] - places[2] - places[3])[:2]  # twice the length of the soles
         capture = center_of_mass(robot, q) + self._walking.planner.time_unit / robot.mass * momentum(robot, q, v)[3:]
-        share = (
-            (2.0 * capture - places[2] - places[3])[:2] @ ahead / (ahead @ ahead + 1e-12)
-        )  # from heels, 0, to toes, 1
+        beyond = (2.0 * capture - places[2] - places[3])[:2]
+        share = beyond @ ahead / (ahead @ ahead + 1e-12)  # 0 at the heels, 1 at the toes
         over_soles = (share > _WITHIN) & (share < 1.0 - _WITHIN)
         on_soles = level - lowest < _LEVEL * self._walking.height
         on_soles = on_soles & (z > np.cos(_RISING_TILT)) & (height > _SQUATS)
