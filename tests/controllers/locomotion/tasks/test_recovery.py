@@ -88,14 +88,18 @@ def test_a_humanoid_that_lies_on_its_front_stands_up_and_stays():
     assert origin[2] > 0.95 * law.initial_state(robot)[0][6]
 
 
-@pytest.mark.skipif(G1 is None, reason="example_robot_data, of the extra test, is not installed")
-def test_a_humanoid_on_its_front_back_or_side_begins_to_rise_or_turns_over():
-    """From its back it turns to one side first, and to the other side at the next attempt."""
+def started_on_g1():
+    """Return standing state, wrenches of zero, and law and memory of G1 under `Recovery`."""
     robot = legged.load(G1)
     law = controllers.Recovery(controllers.Locomotion("walk"))
     q, v = law.initial_state(robot)
-    started, walking = law.start(robot, None, q, v)
-    wrenches = np.zeros((len(robot.links), 6))
+    return q, v, np.zeros((len(robot.links), 6)), *law.start(robot, None, q, v)
+
+
+@pytest.mark.skipif(G1 is None, reason="example_robot_data, of the extra test, is not installed")
+def test_a_humanoid_on_its_front_back_or_side_begins_to_rise_or_turns_over():
+    """From its back it turns to one side first, and to the other side at the next attempt."""
+    q, v, wrenches, started, walking = started_on_g1()
 
     def after_damping(rotation, turns=0.0):
         lying = np.concatenate([rotation, [0.0, 0.0, 0.1], q[7:]])
@@ -113,12 +117,8 @@ def test_a_humanoid_on_its_front_back_or_side_begins_to_rise_or_turns_over():
 @pytest.mark.skipif(G1 is None, reason="example_robot_data, of the extra test, is not installed")
 def test_the_law_takes_over_a_squat_that_its_soles_can_hold():
     """With the center of mass over the soles it rises; when it moves forward with 1 m/s it does not."""
-    robot = legged.load(G1)
-    law = controllers.Recovery(controllers.Locomotion("walk"))
-    q, v = law.initial_state(robot)
-    started, memory = law.start(robot, None, q, v)
+    q, v, wrenches, started, memory = started_on_g1()
     memory[:3] = SQUATS, 0.0, 0.0
-    wrenches = np.zeros((len(robot.links), 6))
     assert started.mode(started.update(0.5, 0.0, q, v, wrenches, memory)) == "rises from its squat"
     falling = v.copy()
     falling[3] = 1.0  # [m/s]
