@@ -142,7 +142,7 @@ def walkers(names: Iterable[str]) -> list[Walker]:
     for given in names:
         name = given if given in ROBOTS else "-".join(Path(given).with_suffix("").parts[-3:])
         try:
-            robot = ROBOTS[given]() if given in ROBOTS else legged.load(given)
+            robot = ROBOTS[given]() if given in ROBOTS else legged.load(given, base="floating")
         except NotInstalled as error:
             print(f"{name} is skipped: {error}.")
             continue

@@ -121,6 +121,23 @@ def test_ends_of_limbs_are_feet_where_no_name_tells(path):
     assert all(foot.how.startswith("found as the end of a limb") for foot in feet)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {'size="0.2 0.3 0.4"': 'size="1.2 0.3 0.4"'},  # a trunk that is longer than high
+        {'rpy="0.05 0 0"': 'rpy="0 -1.57 0"', '<origin xyz="0 -0.1 0"/>': '<origin xyz="0 -0.1 0" rpy="0 -1.57 0"/>'},
+    ],
+    ids=["long trunk", "level legs"],
+)
+def test_ends_of_limbs_are_found_below_long_trunks_and_on_legs_that_are_level_at_zero(path, changes):
+    text = BIPED.replace("_foot", "_end").replace('"prismatic"', '"revolute"').replace("0 0 2", "0 1 0")
+    for old, new in changes.items():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    path.write_text(text)
+    assert [foot.link for foot in legged.load(path).audit.feet] == ["left_end", "right_end"]
+
+
 def test_a_link_named_like_a_foot_is_none_if_it_carries_a_moving_ankle_but_a_foot_may_carry_a_toe(path):
     motors = "".join(
         f'<link name="{side}_toe_motor"/><joint name="{side}_motor" type="fixed"><parent link="{shank}"/>'

@@ -168,9 +168,12 @@ def _feet(robot: Robot) -> list[_Foot]:
     inner = {index for path in paths.values() for index in path[:-1]}
     ends = [end for end in paths if end not in inner and _joints(robot, end)]
     if not ends:
+        give = "give feet to legged.load(..., feet=...), or contacts to a legged.Link"
+        if not robot.base.nv:
+            give = f"its base is {robot.base.kind}: load its file with base='floating', or {give}"
         raise DefinitionError(
             f"robot {robot.name!r} has no legs: no link beyond the base has contact points, or all of them state "
-            f"is_foot=False; give feet to legged.load(..., feet=...), or contacts to a legged.Link"
+            f"is_foot=False; {give}"
         )
     rotations, origins = link_poses(robot, robot.neutral())
     points: dict[str, float] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from legged.algorithms.legs.wheels import is_wheel
 from legged.arguments import instance, rounded_array, text
 from legged.errors import ArgumentError, FileError, LeggedError, UnknownNameError
 from legged.files.collision import convert, mesh_vertices
-from legged.files.description import SOLIDS, Shape, Tree
+from legged.files.description import Shape, Tree
 from legged.files.feet.soles import measure
 from legged.robot.placement import Placement, Vector
 from legged.robot.shapes import Material, Sphere, outermost_points
@@ -166,32 +166,58 @@ def _split(name: str) -> list[str]:
 
 
 def _lowest_limb_ends(tree: Tree) -> list[tuple[str, str]]:
-    """Return (link, how found) of the lowest ends, below the base, of at least two limbs with two or more joints."""
+    """Return (link, how found) of the lowest ends, below the base, of at least two limbs with two or more joints.
+
+    Ends count as turned down: with all joints at zero, the legs of gym's Ant are level.
+    """
     ends = [head for head in tree.groups if tree.is_end(head) and len(tree.path(head)) > 2]
-    lowest = {head: min(_heights(tree, tree.groups[head])) for head in ends}
+    lowest = {head: _lowest_turned(tree, head) for head in ends}
     body = [link for link in tree.groups[tree.description.root] if tree.link[link].mass or tree.link[link].shapes]
     floor = min(lowest.values(), default=0.0)
     height = max((pose.position[2] for pose in tree.pose.values()), default=0.0) - floor
-    if not body or min(_heights(tree, body)) < floor + LOWEST * height:
+    if not body or min(_lowest(tree, name) for name in body) < floor + LOWEST * height:
         return []
     lowest_ends = [head for head in ends if lowest[head] < floor + LOWEST * height]
-    tips = [min(tree.groups[head], key=lambda name: min(_heights(tree, [name]))) for head in lowest_ends]
+    tips = [min(tree.groups[head], key=lambda name: _lowest(tree, name)) for head in lowest_ends]
     return [(tip, "found as the end of a limb") for tip in tips] if len(tips) > 1 else []
 
 
-def _heights(tree: Tree, links: list[str]) -> list[float]:
-    """Return the heights of link origins and approximate lower ends of their shapes, all joints at zero, [m]."""
+def _lowest(tree: Tree, name: str) -> float:
+    """Return the height of the lowest point of a link, all joints at zero, [m]."""
+    return min(float(points[:, 2].min()) - radius for points, radius in _points(tree, name))
+
+
+def _lowest_turned(tree: Tree, head: str) -> float:
+    """Return the height of the lowest point that an end reaches when its joint turns, whatever its range, [m]."""
+    entry, origin = tree.joint[head], tree.pose[head].position
+    axis = tree.pose[head].rotation @ entry.axis
+    across = float(np.hypot(axis[0], axis[1])) if entry.kind == "revolute" else 0.0
     heights = []
-    for name in links:
-        pose = tree.pose[name]
-        heights.append(float(pose.position[2]))
-        heights += [float((pose.rotation @ s.position + pose.position)[2]) - _radius(s) for s in tree.link[name].shapes]
-    return heights
+    for points, radius in (entry for name in tree.groups[head] for entry in _points(tree, name)):
+        along = (points - origin) @ axis
+        circle = np.linalg.norm(points - origin - np.outer(along, axis), axis=1)
+        lowest = origin[2] + along * axis[2] - circle * across if across else points[:, 2]
+        heights.append(float(lowest.min()) - radius)
+    return min(heights)
 
 
-def _radius(shape: Shape) -> float:
-    """Return the approximate extent of a shape from its center, [m]; 0 for a mesh, which is not opened."""
-    return SOLIDS[shape.kind].extent(shape.size) if shape.size else 0.0
+def _points(tree: Tree, name: str) -> Iterator[tuple[Array, float]]:
+    """Yield points, (n, 3), [m], world axes, all joints at zero, and the radius around them: of a link and its shapes.
+
+    The first is its origin. Shapes are those of collision, of links without them the visual ones; those that cannot be
+    read are left out.
+    """
+    yield tree.pose[name].position[None], 0.0
+    for shape in tree.link[name].shapes or tree.link[name].visuals:
+        try:
+            yield _extent(_surface(shape.moved(tree.pose[name]), tree.description.source))
+        except LeggedError:  # a mesh that is missing or damaged, as the foot itself says
+            continue
+
+
+def _extent(surface: LinkShape | Array) -> tuple[Array, float]:
+    """Return points, (n, 3), [m], and the radius of spheres around them that enclose a result of `_surface`."""
+    return (surface, 0.0) if isinstance(surface, np.ndarray) else outermost_points(surface)
 
 
 def _foot(tree: Tree, name: str, how: str, is_round: bool = False) -> FootEntry:
@@ -253,8 +279,8 @@ def _wheel(tree: Tree, foot: FootEntry) -> str:
             placed = [_surface(s.moved(tree.place[link]), tree.description.source) for link, s in near]
         except LeggedError:  # a mesh that cannot be read, as the foot itself says
             continue
-        solids = [(s, 0.0) if isinstance(s, np.ndarray) else outermost_points(s) for s in placed]
-        if solids:
+        if placed:
+            solids = [_extent(surface) for surface in placed]
             return entry.name if is_wheel(entry.physics, entry.axis, solids, touching) else ""
     return ""
 

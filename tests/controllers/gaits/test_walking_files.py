@@ -82,6 +82,8 @@ def test_a_posture_outside_the_limits_is_refused():
 def test_a_robot_without_feet_has_no_home():
     with pytest.raises(DefinitionError, match="has no legs"):
         home_of(robots.chain(3))
+    with pytest.raises(DefinitionError, match="its base is fixed: load its file with base='floating'"):
+        home_of(robots.chain(3, base=legged.FixedBase()))
 
 
 @pytest.mark.parametrize(("name", "velocity"), [("g1/g1_29dof_rev", 0.15), slow("talos/talos_reduced_box", -0.15)])
