@@ -201,7 +201,8 @@ class Locomotion:
             schedules.append((float(begin), schedule))
         radius = float(np.max(np.linalg.norm(stances, axis=1)))
         least = LEAST_DUTY_ON_TWO if on_two else least_duty(robot, home)
-        return GaitChoice(tuple(schedules), by_speed, least, radius, np.sign(stances), height, gravity)
+        reach = float(np.sqrt(max(min(leg.length for leg in home.legs) ** 2 - home.hip_height**2, 0.0)))
+        return GaitChoice(tuple(schedules), by_speed, least, radius, np.sign(stances), height, gravity, reach)
 
 
 def _check_wheels(robot: Robot, legs: Sequence[LegChain]) -> None:
