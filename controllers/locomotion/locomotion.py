@@ -143,6 +143,8 @@ class Locomotion:
         duty = min(gaits.least_duty, *(duty for _, duty in duties))
         speeds = speeds * (1.0 - duty) / duty  # of the body over a foot that stands
         fastest = np.minimum(fastest, [*speeds, np.inf])
+        if on_two:
+            fastest[0] = min(fastest[0], gaits.fastest_in_reach(duty))
         words = weakness(robot, home)
         slowest = SLOWEST * float(np.sqrt(gravity * planner.height))
         if speeds[0] < slowest:

@@ -28,6 +28,7 @@ _TRAVEL, _TRAVEL_ON_TWO = 0.95, 0.7
 stay flat while the leg behind the body is stretched, it is less."""
 _OF_REACH, _LEAST_TRAVEL = 1.3, 0.5
 """This distance on two feet, relative to the reach of the legs, and its least value, [h]: quicker steps need torque."""
+_SHORTEST_SWING = 1.0  # [sqrt(h / g)], swing at the largest speed of two feet
 _LATERAL, _TURNING = 2.0, 2.2
 """Factors of a distance to the side and in a turn in this one, with more than two feet: the body moves further away
 from the line between two feet that stand, and this line turns. Feet of the trailing side land farther out than
@@ -191,6 +192,16 @@ class GaitChoice:
         if n != 2:
             return _TRAVEL * self.height
         return min(_TRAVEL_ON_TWO * self.height, max(_OF_REACH * self.reach, _LEAST_TRAVEL * self.height))
+
+    def fastest_in_reach(self, duty: float) -> float:
+        """Return the largest speed of two feet whose legs reach the ground at the end of each stance, [m/s].
+
+        A swing takes sqrt(h / g) at least; while one foot swings and the next stands, the body moves within reach.
+
+        Args:
+            duty: Duty factor at this speed.
+        """
+        return (1.0 - duty) / duty * _OF_REACH * self.reach / _SHORTEST_SWING * float(np.sqrt(self.gravity / self.height))
 
     def speed(self, command: Array) -> Any:
         """Return the largest commanded speed of a place of the feet relative to the body, [m/s].
