@@ -203,7 +203,8 @@ class Locomotion:
             schedules.append((float(begin), schedule))
         radius = float(np.max(np.linalg.norm(stances, axis=1)))
         least = LEAST_DUTY_ON_TWO if on_two else least_duty(robot, home)
-        reach = float(np.sqrt(max(min(leg.length for leg in home.legs) ** 2 - home.hip_height**2, 0.0)))
+        length = min(leg.length for leg in home.legs)
+        reach = float(np.sqrt(max(length**2 - home.hip_height**2, (0.1 * length) ** 2)))  # some on straight legs
         return GaitChoice(tuple(schedules), by_speed, least, radius, np.sign(stances), height, gravity, reach)
 
 

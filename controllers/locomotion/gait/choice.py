@@ -194,14 +194,15 @@ class GaitChoice:
         return min(_TRAVEL_ON_TWO * self.height, max(_OF_REACH * self.reach, _LEAST_TRAVEL * self.height))
 
     def fastest_in_reach(self, duty: float) -> float:
-        """Return the largest speed of two feet whose legs reach the ground at the end of each stance, [m/s].
+        """Return the largest speed of two feet with the longest stances in reach of the legs, [m/s].
 
-        A swing takes sqrt(h / g) at least; while one foot swings and the next stands, the body moves within reach.
+        A swing takes sqrt(h / g) at least.
 
         Args:
             duty: Duty factor at this speed.
         """
-        return (1.0 - duty) / duty * _OF_REACH * self.reach / _SHORTEST_SWING * float(np.sqrt(self.gravity / self.height))
+        swing = _SHORTEST_SWING * float(np.sqrt(self.height / self.gravity))
+        return (1.0 - duty) / duty * _OF_REACH * self.reach / swing
 
     def speed(self, command: Array) -> Any:
         """Return the largest commanded speed of a place of the feet relative to the body, [m/s].
