@@ -143,6 +143,8 @@ class Locomotion:
         duty = min(gaits.least_duty, *(duty for _, duty in duties))
         speeds = speeds * (1.0 - duty) / duty  # of the body over a foot that stands
         fastest = np.minimum(fastest, [*speeds, np.inf])
+        if on_two:
+            fastest[0] = min(fastest[0], gaits.fastest_in_reach(duty))
         words = weakness(robot, home)
         slowest = SLOWEST * float(np.sqrt(gravity * planner.height))
         if speeds[0] < slowest:
@@ -201,7 +203,9 @@ class Locomotion:
             schedules.append((float(begin), schedule))
         radius = float(np.max(np.linalg.norm(stances, axis=1)))
         least = LEAST_DUTY_ON_TWO if on_two else least_duty(robot, home)
-        return GaitChoice(tuple(schedules), by_speed, least, radius, np.sign(stances), height, gravity)
+        length = min(leg.length for leg in home.legs)
+        reach = float(np.sqrt(max(length**2 - home.hip_height**2, (0.1 * length) ** 2)))  # some on straight legs
+        return GaitChoice(tuple(schedules), by_speed, least, radius, np.sign(stances), height, gravity, reach)
 
 
 def _check_wheels(robot: Robot, legs: Sequence[LegChain]) -> None:

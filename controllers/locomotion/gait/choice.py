@@ -26,6 +26,9 @@ _LEAVES = 0.8  # of the speed at which a gait begins: it ends below
 _TRAVEL, _TRAVEL_ON_TWO = 0.95, 0.7
 """Distance that the body moves in a stance, from which on period and duty factor become smaller, [h]; with soles, which
 stay flat while the leg behind the body is stretched, it is less."""
+_OF_REACH, _LEAST_TRAVEL = 1.3, 0.5
+"""This distance on two feet, relative to the reach of the legs, and its least value, [h]: quicker steps need torque."""
+_SHORTEST_SWING = 1.0  # [sqrt(h / g)], swing at the largest speed of two feet
 _LATERAL, _TURNING = 2.0, 2.2
 """Factors of a distance to the side and in a turn in this one, with more than two feet: the body moves further away
 from the line between two feet that stand, and this line turns. Feet of the trailing side land farther out than
@@ -54,6 +57,7 @@ class GaitChoice:
             right, (n, 2).
         height: h, of the center of mass of the standing robot, [m].
         gravity: Magnitude, [m/s^2].
+        reach: Horizontal distance from the hip to the end of a straight leg at the height of standing, [m].
     """
 
     schedules: tuple[tuple[float, ContactSchedule], ...]
@@ -63,6 +67,7 @@ class GaitChoice:
     sides: Array
     height: float
     gravity: float
+    reach: float = np.inf
 
     def chosen(self, t: Any, command: Array, last: Any) -> Any:
         """Return the index of the gait in `schedules`.
@@ -180,8 +185,24 @@ class GaitChoice:
         return _FREE * self._travel((len(target) - 1) // 2) / (target[0] * target[1])
 
     def _travel(self, n: int) -> float:
-        """Return the longest way of the body in a stance with n feet, [m]."""
-        return (_TRAVEL_ON_TWO if n == 2 else _TRAVEL) * self.height
+        """Return the longest way of the body in a stance with n feet, [m].
+
+        A leg that is straight before its lift-off pulls the body down, and the other foot lands late.
+        """
+        if n != 2:
+            return _TRAVEL * self.height
+        return min(_TRAVEL_ON_TWO * self.height, max(_OF_REACH * self.reach, _LEAST_TRAVEL * self.height))
+
+    def fastest_in_reach(self, duty: float) -> float:
+        """Return the largest speed of two feet with the longest stances in reach of the legs, [m/s].
+
+        A swing takes sqrt(h / g) at least.
+
+        Args:
+            duty: Duty factor at this speed.
+        """
+        swing = _SHORTEST_SWING * float(np.sqrt(self.height / self.gravity))
+        return (1.0 - duty) / duty * _OF_REACH * self.reach / swing
 
     def speed(self, command: Array) -> Any:
         """Return the largest commanded speed of a place of the feet relative to the body, [m/s].

@@ -22,8 +22,8 @@ WALK, TROT = ContactSchedule(0.6, 0.7, (0.0, 0.25, 0.5, 0.75)), ContactSchedule(
 SIDES = np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
 
 
-def choice(by_speed=True, least=0.33):
-    return GaitChoice(((0.0, WALK), (0.3, TROT)), by_speed, least, 0.25, SIDES, HEIGHT, GRAVITY)
+def choice(by_speed=True, least=0.33, reach=np.inf):
+    return GaitChoice(((0.0, WALK), (0.3, TROT)), by_speed, least, 0.25, SIDES, HEIGHT, GRAVITY, reach)
 
 
 def command(vx=0.0, vy=0.0, rate=0.0, jump=0.0):
@@ -136,6 +136,11 @@ def test_on_two_feet_the_duty_factor_falls_before_the_period_and_stances_are_sho
         period, duty, *_ = gaits.at_speed(walk.parameters, command(speed))
         assert speed * period * duty == pytest.approx(0.7 * HEIGHT)
         assert period == pytest.approx(min(0.6, 0.7 * HEIGHT / (0.52 * speed)))  # as scheduled while the duty falls
+    for reach, travel in ((0.6, 0.7), (0.45, 1.3 * 0.45), (0.2, 0.5)):  # legs that are nearly straight: Atom01 fell
+        period, duty, *_ = choice(least=0.52, reach=reach * HEIGHT).at_speed(walk.parameters, command(1.5))
+        assert 1.5 * period * duty == pytest.approx(travel * HEIGHT)
+    period, duty, *_ = choice(least=0.33, reach=0.2 * HEIGHT).at_speed(TROT.parameters, command(1.5))
+    assert 1.5 * period * duty == pytest.approx(0.95 * HEIGHT)  # not on more feet
 
 
 def test_a_robot_at_rest_takes_the_parameters_of_a_gait_at_once():
