@@ -53,6 +53,7 @@ class MiddleOfStep(NamedTuple):
         v_free: Velocity after the step without impulses, (..., nv), mixed units.
         slope, impulse: Those of stops, see `JointStep`, (..., nv) each, mixed units.
         momenta: `Momentum` of each free part before the step, (..., k, 3, 3), mixed units, world axes.
+        rows: Rows of the inertia matrix of the roots of the free parts, (..., r, nv), mixed units.
     """
 
     q: Array
@@ -61,6 +62,7 @@ class MiddleOfStep(NamedTuple):
     slope: Array
     impulse: Array
     momenta: Array
+    rows: Array
 
 
 class Geometry(NamedTuple):
@@ -176,7 +178,7 @@ class EqualRobots:
         shapes = {"q": (nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)), "shift": self._shift_of_bodies.shape[1:]}
         kernel = BatchKernel(self._start, {"h": (), **shapes, **self._shape_of_loads}, states=count).compile_ahead()
         results: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
-        middle, geometry = MiddleOfStep(*results[:6]), Geometry(*results[6:])
+        middle, geometry = MiddleOfStep(*results[:7]), Geometry(*results[7:])
         middle = middle._replace(v=self._rows_of_v(bodies.v), v_free=self._rows_of_v(bodies.v_free))
         v, tau, damping = map(self._rows_of_v, (memory.v, memory.tau, memory.damping))
         arguments = memory.h, self._rows_of_q(memory.q), v, tau, damping, self._shift_of_bodies, *self._loads_of_kernel
@@ -198,11 +200,12 @@ class EqualRobots:
         """Return the call of `_end`, and the works that it writes, (m, 4), [J]."""
         (count, nq), nv = self.q.shape, self.v.shape[1]
         shapes = dict.fromkeys(("v", "v_free", "v_next", "before", "tau", "damping", "slope", "impulse"), (nv,))
-        shapes = {"h": (), "q": (nq,), **shapes, "momenta": middle.momenta.shape[1:], **self._shape_of_loads}
+        of_parts = {"momenta": middle.momenta.shape[1:], "rows": middle.rows.shape[1:]}
+        shapes = {"h": (), "q": (nq,), **shapes, **of_parts, **self._shape_of_loads}
         kernel = BatchKernel(self._end, shapes, states=count).compile_ahead()
         arrays = bodies.v_next, memory.v, memory.tau, memory.damping
         in_middle = middle.q, middle.v, middle.v_free
-        rest = middle.slope, middle.impulse, middle.momenta
+        rest = middle.slope, middle.impulse, middle.momenta, middle.rows
         # In the order of the arguments of `_end`.
         arguments = memory.h, *in_middle, *map(self._rows_of_v, arrays), *rest, *self._loads_of_kernel
         works = np.empty((count, 4))
@@ -279,9 +282,10 @@ class EqualRobots:
         viscous = h * (loop.viscous_damping(v) + damping)
         joints = loop.free_motion(h, _all(loads), tau, viscous, q, v)
         geometry = self._geometry(q)
+        rows = np.concatenate([np.zeros((0, len(v))), *(geometry.inertia[part.v] for part in self._free_parts)])
         inertia = geometry.inertia + np.diag(viscous + joints.slope)
         geometry = geometry._replace(origin=geometry.origin + shift, inertia=inertia)
-        return MiddleOfStep(q, v, v + h * joints.vdot, joints.slope, joints.impulse, momenta), geometry
+        return MiddleOfStep(q, v, v + h * joints.vdot, joints.slope, joints.impulse, momenta, rows), geometry
 
     def _geometry(self, q: Array) -> Geometry:
         robot, poses = self.loop.robot, self._poses(q)
@@ -307,19 +311,22 @@ class EqualRobots:
         slope: Array,
         impulse: Array,
         momenta: Array,
+        rows: Array,
         *loads: Array,
     ) -> tuple[Array, Array, Array]:
         """Return q, v and the works of a step without that of contacts, (4,), from the velocity with impulses, v_next.
 
-        q, v, v_free, slope, impulse and momenta are those of `MiddleOfStep`, `before` is the velocity before the step.
+        `before` is the velocity before the step; q, v, v_free and what follows `damping` are those of `MiddleOfStep`.
         """
         loop, impact = self.loop, Impact(np.zeros((0, 3)), [v_next], 0.0, 0.0)
         joints = JointStep(v, slope, impulse)
         works = loop.works(h, _all(loads), tau - damping * (v_next - before), q, v, impact, joints)
         end, forces = drift(loop.robot, q, v_next, 0.5 * h), tau - damping * (v_free - before)
         wrenches = loop.with_pushed(None, _all(loads), q, v)
+        gained = iter(rows @ (v_next - v_free))
         for part, momentum in zip(self._free_parts, momenta, strict=True):
-            total = part.impulse(h, q, forces, wrenches) + part.gained(q, v_next - v_free)
+            own = np.array([next(gained) for _ in range(part.v.start, part.v.stop)])
+            total = part.impulse(h, q, forces, wrenches) + part.on_root(q, own)
             end = part.balanced(h, Momentum(*momentum), total, *end)
         return normalized(loop.robot, end[0]), end[1], np.stack(works)
 
