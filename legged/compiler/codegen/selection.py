@@ -195,7 +195,8 @@ def body_writer(loop: Loop, width: int) -> scalar.KernelWriter:
     """
     name = loops.body_symbol(loop)
     plain = _outlined_writer(loop.body, width, name, _SHARE_OF_LOOP if width == 1 else _SHARE)
-    return plain or _plain_writer(run_passes(loop.body, simplified=True).graph, width, name)
+    simplified = not llvm.current_target().is_narrow
+    return plain or _plain_writer(run_passes(loop.body, simplified=simplified).graph, width, name)
 
 
 def kernel_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar.KernelWriter:

@@ -68,13 +68,13 @@ class BatchKernel:
         element = element_type(dtype)
         self.dtype = element.dtype
         self.name = getattr(function, "__name__", "function")
-        with gc_paused():
-            self.graph: Graph = trace(function, shapes)
-        self.shapes = [shape for _, shape in self.graph.inputs]
         target = llvm.default_target().with_element(element)
         if states is not None:
             width = min(target.width, 1 << max(states - 1, 1).bit_length())
             target = target._replace(width=width, is_narrow=width < target.width)
+        with gc_paused():
+            self.graph: Graph = trace(function, shapes, simplified=not target.is_narrow)
+        self.shapes = [shape for _, shape in self.graph.inputs]
         self.code = BatchCode(self.graph, _no_single_state, lambda batch: None, target)
 
     @property

@@ -58,7 +58,7 @@ class Template:
         constants = iter([uniform.get(k, self.operand_count + k) for k in range(self.constant_count)])
         nodes = []
         for operation, arguments in self.nodes:
-            numbers = (next(constants) if a is None else a + first if a >= 0 else ~a for a in arguments)
+            numbers = [next(constants) if a is None else a + first if a >= 0 else ~a for a in arguments]
             nodes.append(Node(operation, tuple(numbers)))
         results = tuple(first + k for k in sorted(self.outputs))
         inputs = (("operands", (self.operand_count,)), ("constants", (self.constant_count,)))
