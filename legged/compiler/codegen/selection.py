@@ -184,7 +184,7 @@ def _module(writer: scalar.KernelWriter, lines: Iterable[str]) -> str:
 def _joined(lines: Sequence[str]) -> str:
     """Return the lines of a module; a declaration occurs once."""
     declared = dict.fromkeys([line for line in lines if line.startswith("declare ")])
-    return "\n".join([*declared, *[line for line in lines if line not in declared]])
+    return "\n".join([*declared, *[line for line in lines if not line.startswith("declare ")]])
 
 
 def body_writer(loop: Loop, width: int) -> scalar.KernelWriter:
