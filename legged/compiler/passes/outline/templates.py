@@ -154,7 +154,7 @@ def _joined(segments: list[Segment]) -> Iterator[list[int]]:
         yield run
 
 
-def _segment(graph: Graph, run: Iterable[int], templates: dict[Any, Template]) -> Segment:
+def _segment(graph: Graph, run: Sequence[int], templates: dict[Any, Template]) -> Segment:
     """Return nodes as an instance of a template, which computes conditions from outside again."""
     first = graph.input_size
     local: dict[int, int] = {}
@@ -162,7 +162,8 @@ def _segment(graph: Graph, run: Iterable[int], templates: dict[Any, Template]) -
     constants: list[float] = []
     nodes: list[tuple[str, tuple[int | None, ...]]] = []
 
-    for i in _with_conditions(graph, run, local):
+    has_conditions = any([graph.nodes[i - first][0] in _OF_CONDITIONS for i in run])
+    for i in _with_conditions(graph, run, local) if has_conditions else run:
         operation, arguments, _ = graph.nodes[i - first]
         numbers: list[int | None] = []
         for a in arguments:
