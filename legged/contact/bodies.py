@@ -12,6 +12,7 @@ robots of any size.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -109,7 +110,7 @@ class Bodies:
         kind: int,
         size: tuple[int, int],
         places: tuple[Array, Array],
-        parts: tuple[Rows, Rows, Rows],
+        parts: Sequence[Rows],
         adds: bool,
     ) -> None:
         """Record the calls that write the Jacobians of a kind of articulated robots, of which the rest is zero.

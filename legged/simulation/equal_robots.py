@@ -192,11 +192,10 @@ class EqualRobots:
             """Return rows of all robots in an array (m, n, ...)."""
             return Rows(array.reshape(-1, *array.shape[2:]), (array.shape[1] * robot + numbers).ravel())
 
-        links = self.touching[body]
-        pose = rows(geometry.rotation, links), rows(geometry.origin, links)
+        pose = [rows(part, self.touching[body]) for part in (geometry.rotation, geometry.origin)]
         places = (touching * robot + body).ravel(), np.tile(entry, len(robot))
         size, is_coupled = (touching * len(robot), nv), bool(self.loop.robot.coupled_joints)
-        bodies.record_jacobians(do, kind, size, places, (rows(geometry.screws, screw), *pose), is_coupled)
+        bodies.record_jacobians(do, kind, size, places, [rows(geometry.screws, screw), *pose], is_coupled)
         bodies.inertia[kind] = geometry.inertia
         numbers = self.bodies.ravel()
         do.scatter(geometry.rotation.reshape(-1, 9), bodies.poses.rotation.reshape(-1), 9 * numbers)
@@ -206,14 +205,12 @@ class EqualRobots:
         """Return the call of `_end`, and the works that it writes, (m, 4), [J]."""
         (count, nq), nv = self.q.shape, self.v.shape[1]
         shapes = dict.fromkeys(("v", "v_free", "v_next", "before", "tau", "damping", "slope", "impulse"), (nv,))
-        of_parts = {"momenta": middle.momenta.shape[1:], "rows": middle.rows.shape[1:]}
-        shapes = {"h": (), "q": (nq,), **shapes, **of_parts, **self._shape_of_loads}
+        shapes |= {"momenta": middle.momenta.shape[1:], "rows": middle.rows.shape[1:], **self._shape_of_loads}
+        shapes = {"h": (), "q": (nq,), **shapes}
         kernel = BatchKernel(self._end, shapes, states=count).compile_ahead()
         arrays = bodies.v_next, memory.v, memory.tau, memory.damping
-        in_middle = middle.q, middle.v, middle.v_free
-        rest = middle.slope, middle.impulse, middle.momenta, middle.rows
         # In the order of the arguments of `_end`.
-        arguments = memory.h, *in_middle, *map(self._rows_of_v, arrays), *rest, *self._loads_of_kernel
+        arguments = memory.h, *middle[:3], *map(self._rows_of_v, arrays), *middle[3:], *self._loads_of_kernel
         works = np.empty((count, 4))
         results = [self._rows_of_q(memory.q_end), self._rows_of_v(memory.v_end), works]
         return kernel.prepare(count, *arguments, results=results), works
@@ -237,8 +234,8 @@ class EqualRobots:
         return [self.loads[None]] if len(self.loads) else []
 
     @cached_property
-    def _columns(self) -> tuple[Array, Array, Array]:
-        """Parts of the Jacobians of the touching bodies: number of the body among these, of the screw, and entry of v.
+    def _columns(self) -> Array:
+        """Parts of the Jacobians of the touching bodies: rows of numbers of these, of screws, and entries of v, (3, n).
 
         The twist of a body depends on the joints between it and the base.
         """
@@ -246,8 +243,7 @@ class EqualRobots:
         places = [(body.index, i) for body in robot.bodies for i in range(body.v.start, body.v.stop)]
         before = [set(robot.ancestors(self._carriers[k])) for k in self.touching]
         parts = [(k, c, i) for k, own in enumerate(before) for c, (body, i) in enumerate(places) if body in own]
-        body, screw, entry = np.array(parts, dtype=int).reshape(-1, 3).T
-        return body, screw, entry
+        return np.array(parts, dtype=int).reshape(-1, 3).T
 
     def poses(self, q: Array) -> Poses:
         """Return the poses of the bodies with links of the robots, (..., m, b, 3, 3) and (..., m, b, 3).
@@ -321,10 +317,9 @@ class EqualRobots:
         works = loop.works(h, _all(loads), tau - damping * (v_next - before), q, v, impact, joints)
         end, forces = drift(loop.robot, q, v_next, 0.5 * h), tau - damping * (v_free - before)
         wrenches = loop.with_pushed(None, _all(loads), q, v)
-        gained = iter(rows @ (v_next - v_free))
         for part, momentum in zip(self._free_parts, momenta, strict=True):
-            own = np.array([next(gained) for _ in range(part.v.start, part.v.stop)])
-            total = part.impulse(h, q, forces, wrenches) + part.on_root(q, own)
+            own, rows = np.split(rows, [part.v.stop - part.v.start])
+            total = part.impulse(h, q, forces, wrenches) + part.on_root(q, own @ (v_next - v_free))
             end = part.balanced(h, Momentum(*momentum), total, *end)
         return normalized(loop.robot, end[0]), end[1], np.stack(works)
 

@@ -162,8 +162,8 @@ def _segment(graph: Graph, run: Sequence[int], templates: dict[Any, Template]) -
     constants: list[float] = []
     nodes: list[tuple[str, tuple[int | None, ...]]] = []
 
-    has_conditions = any([graph.nodes[i - first][0] in _OF_CONDITIONS for i in run])
-    for i in _with_conditions(graph, run, local) if has_conditions else run:
+    is_plain = _OF_CONDITIONS.isdisjoint([graph.nodes[i - first][0] for i in run])
+    for i in run if is_plain else _with_conditions(graph, run, local):
         operation, arguments, _ = graph.nodes[i - first]
         numbers: list[int | None] = []
         for a in arguments:
