@@ -115,6 +115,8 @@ class Bodies:
     ) -> None:
         """Record the calls that write the Jacobians of a kind of articulated robots, of which the rest is zero.
 
+        Those of a kind in `constant`, whose robots have a body that moves freely, are unit matrices.
+
         Args:
             do: The recording. kind: Number of the kind. size: Number of Jacobians, and their number of columns, nv.
             places: Numbers of the Jacobian and of its column for each part, (n,) each. parts: Arguments of `twist_by`.
@@ -123,10 +125,13 @@ class Bodies:
         (count, nv), (matrix, column), row = size, (x[:, None] for x in places), np.arange(6)
         J, blocks = np.zeros((count, 6, nv)), self.jacobian_blocks[self.layout.jacobian_parts[kind]]
         in_blocks = (BLOCK * (block_count(nv) * matrix + column // BLOCK) + row) * BLOCK + column % BLOCK
+        self.jacobians[kind] = J
+        if kind in self.constant:
+            J[:] = blocks[:] = np.eye(6)
+            return
         twists = do.each(_twist_kernel(), len(matrix), *parts).reshape(-1, 1)
         for array, starts in ((J, (6 * matrix + row) * nv + column), (blocks, in_blocks)):
             (do.sum if adds else do.scatter)(twists, array.reshape(-1), starts.ravel())
-        self.jacobians[kind] = J
 
     def update_blocks(self) -> None:
         """Write the blocks of inertia if inertia or Jacobians have changed, and count the changes in `version`."""

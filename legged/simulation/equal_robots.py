@@ -162,12 +162,12 @@ class EqualRobots:
             do: The recording. memory: Of all robots of the scene. bodies: All bodies.
             kind: Number of these robots in `Bodies`.
         """
-        middle, geometry = self._record_start(do, memory, bodies)
-        self._record_geometry(do, geometry, bodies, kind)
         robot, gains = self.loop.robot, self.loop.controller.implicit_gains
         is_free = isinstance(robot.base, FloatingBase) and not robot.bodies[0].has_friction
         if is_free and not robot.joints and gains is None:  # body axes, no damping
             bodies.constant.add(kind)
+        middle, geometry = self._record_start(do, memory, bodies)
+        self._record_geometry(do, geometry, bodies, kind)
         return self._prepared_end(memory, bodies, middle)
 
     def _record_start(self, do: Recording, memory: StepMemory, bodies: Bodies) -> tuple[MiddleOfStep, Geometry]:
