@@ -191,7 +191,7 @@ def body_writer(loop: Loop, width: int) -> scalar.KernelWriter:
     """Return the writer of the body of a loop.
 
     Factoring can make alike segments of a large graph differ, for example in signs. A graph that can be outlined is
-    therefore not simplified, and a simplified one not outlined.
+    therefore not simplified, and a simplified one not outlined. Neither are kernels of few states simplified.
     """
     name = loops.body_symbol(loop)
     plain = _outlined_writer(loop.body, width, name, _SHARE_OF_LOOP if width == 1 else _SHARE)

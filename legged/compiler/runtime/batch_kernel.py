@@ -63,7 +63,8 @@ class BatchKernel:
             shapes: Name and shape of each argument of one state, in order.
             dtype: Type of the numbers, "float64" by default, or "float32".
             states: Number of states of most calls. The kernel has no more lanes than are needed for them, since code
-                of fewer lanes is compiled faster. None for all lanes of the processor's vectors.
+                of fewer lanes is compiled faster, and is then not simplified. None for all lanes of the processor's
+                vectors.
         """
         element = element_type(dtype)
         self.dtype = element.dtype
