@@ -132,8 +132,8 @@ def twist_by(screw: Array, R: Array, o: Array) -> Array:
     """Return the twist per joint rate of a body outward of the joint, (6,), body axes.
 
     Args:
-        screw: Of the joint rate, see `screws`, (9,). R: Body to world axes, (3, 3).
-        o: Origin of the body, (3,), [m], world axes.
+        screw: Of the joint rate, see `screws`, (9,), mixed units, world axes.
+        R: Body to world axes, (3, 3), dimensionless. o: Origin of the body, (3,), [m], world axes.
     """
     omega, velocity, origin = screw.reshape(3, 3)
     return join(R.T @ omega, R.T @ (velocity + cross(omega, o - origin)))
