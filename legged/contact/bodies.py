@@ -12,12 +12,14 @@ robots of any size.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
 
 from legged.compiler import BatchKernel, Rows, windows
 from legged.contact.impulses.contact_pattern import BLOCK, BodyLayout, block_count
+from legged.contact.impulses.dense import twist_by
 from legged.contact.pair_tables import Detected, Poses
 from legged.contact.recording import Recording
 from legged.contact.scene_shapes import WORLD
@@ -102,6 +104,35 @@ class Bodies:
         moves[WORLD] = 0.0
         do.each(_reach_kernel(), len(twists), twists, layout.extent, moves, self.h, results=[self.reach])
 
+    def record_jacobians(
+        self,
+        do: Recording,
+        kind: int,
+        size: tuple[int, int],
+        places: tuple[Array, Array],
+        parts: Sequence[Rows],
+        adds: bool,
+    ) -> None:
+        """Record the calls that write the Jacobians of a kind of articulated robots, of which the rest is zero.
+
+        Those of a kind in `constant`, whose robots have a body that moves freely, are unit matrices.
+
+        Args:
+            do: The recording. kind: Number of the kind. size: Number of Jacobians, and their number of columns, nv.
+            places: Numbers of the Jacobian and of its column for each part, (n,) each. parts: Arguments of `twist_by`.
+            adds: Whether several parts of a column are added.
+        """
+        (count, nv), (matrix, column), row = size, (x[:, None] for x in places), np.arange(6)
+        J, blocks = np.zeros((count, 6, nv)), self.jacobian_blocks[self.layout.jacobian_parts[kind]]
+        in_blocks = (BLOCK * (block_count(nv) * matrix + column // BLOCK) + row) * BLOCK + column % BLOCK
+        self.jacobians[kind] = J
+        if kind in self.constant:
+            J[:] = blocks[:] = np.eye(6)
+            return
+        twists = do.each(_twist_kernel(), len(matrix), *parts).reshape(-1, 1)
+        for array, starts in ((J, (6 * matrix + row) * nv + column), (blocks, in_blocks)):
+            (do.sum if adds else do.scatter)(twists, array.reshape(-1), starts.ravel())
+
     def update_blocks(self) -> None:
         """Write the blocks of inertia if inertia or Jacobians have changed, and count the changes in `version`."""
         for kind, matrices in enumerate(zip(self.inertia, self.jacobians, strict=True)):
@@ -180,6 +211,12 @@ def rows_of_point(R: Array, o: Array, frame: Array, point: Array) -> Array:
 def _point_kernel() -> BatchKernel:
     """Return the kernel of `rows_of_point`."""
     return BatchKernel(rows_of_point, {"R": (3, 3), "o": (3,), "frame": (3, 3), "point": (3,)})
+
+
+@cache
+def _twist_kernel() -> BatchKernel:
+    """Return the kernel of `dense.twist_by`."""
+    return BatchKernel(twist_by, {"screw": (9,), "R": (3, 3), "o": (3,)})
 
 
 @cache

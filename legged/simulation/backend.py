@@ -25,6 +25,7 @@ from legged.simulation.integrators import StateSample
 from legged.simulation.loop.chart import largest_rotation
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.external_wrenches import LOAD, loads_at
+from legged.simulation.loop.joint_laws import dry_friction
 from legged.simulation.loop.results import Observation, Outputs
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.many_contacts import MANY_CONTACTS, SceneInParts
@@ -297,7 +298,7 @@ def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> Backend | None:
         parts.external_forces(q, s)
     except Exception:  # a user's terrain that cannot be traced may raise anything
         return None
-    if loop.joint_laws.has_friction and "friction in parts" not in loop.notices:
+    if dry_friction(loop.robot) and "friction in parts" not in loop.notices:
         loop.notices["friction in parts"] = _FRICTION_IN_PARTS
         warn_caller(_FRICTION_IN_PARTS, SimulationWarning)
     reason = f"{len(parts.scene.candidates)} contact candidates"

@@ -22,13 +22,12 @@ import numpy as np
 
 from legged.compiler import BatchKernel, PreparedCall, Rows, windows
 from legged.contact.bodies import Bodies
-from legged.contact.impulses.contact_pattern import BLOCK, block_count
-from legged.contact.impulses.dense import twist_jacobians
+from legged.contact.impulses.dense import screws
 from legged.contact.impulses.impact import Impact
 from legged.contact.pair_tables import Poses
 from legged.contact.recording import Recording
 from legged.dynamics.inertia import inertia_matrix
-from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
+from legged.dynamics.kinematics import Motion, kinetic_energy, motion, potential_energy
 from legged.dynamics.passive import without_dry_friction
 from legged.robot.base import FloatingBase
 from legged.robot.configuration import drift, normalized
@@ -53,6 +52,7 @@ class MiddleOfStep(NamedTuple):
         v_free: Velocity after the step without impulses, (..., nv), mixed units.
         slope, impulse: Those of stops, see `JointStep`, (..., nv) each, mixed units.
         momenta: `Momentum` of each free part before the step, (..., k, 3, 3), mixed units, world axes.
+        rows: Rows of the inertia matrix of the roots of the free parts, (..., r, nv), mixed units.
     """
 
     q: Array
@@ -61,6 +61,7 @@ class MiddleOfStep(NamedTuple):
     slope: Array
     impulse: Array
     momenta: Array
+    rows: Array
 
 
 class Geometry(NamedTuple):
@@ -70,14 +71,13 @@ class Geometry(NamedTuple):
         rotation: Body to world axes, (m, b, 3, 3).
         origin: Origins of the bodies, (m, b, 3), [m], world axes.
         inertia: Inertia matrices, (m, nv, nv), mixed units; in a step with what implicit forces add to the diagonal.
-        jacobians: Entries of the Jacobians of the touching bodies, row by row, of columns of the joints before each of
-            them, which are not zero, (m, n), mixed units, body axes.
+        screws: Motions that the joint rates cause, see `dense.screws`, (m, c, 9), mixed units, world axes.
     """
 
     rotation: Array
     origin: Array
     inertia: Array
-    jacobians: Array
+    screws: Array
 
 
 class PlacedRobot(NamedTuple):
@@ -162,34 +162,41 @@ class EqualRobots:
             do: The recording. memory: Of all robots of the scene. bodies: All bodies.
             kind: Number of these robots in `Bodies`.
         """
-        middle, geometry = self._record_start(do, memory, bodies)
-        self._record_geometry(do, geometry, bodies, kind)
         robot, gains = self.loop.robot, self.loop.controller.implicit_gains
         is_free = isinstance(robot.base, FloatingBase) and not robot.bodies[0].has_friction
         if is_free and not robot.joints and gains is None:  # body axes, no damping
             bodies.constant.add(kind)
+        middle, geometry = self._record_start(do, memory, bodies)
+        self._record_geometry(do, geometry, bodies, kind)
         return self._prepared_end(memory, bodies, middle)
 
     def _record_start(self, do: Recording, memory: StepMemory, bodies: Bodies) -> tuple[MiddleOfStep, Geometry]:
         """Record the call of `_start`, and return the places of its results; velocities are written to `bodies`."""
         (count, nq), nv = self.q.shape, self.v.shape[1]
-        shapes = {"q": (nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)), "shift": self._shift_of_bodies.shape[1:]}
+        shapes = {"q": (nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)), "shift": (3,)}
         kernel = BatchKernel(self._start, {"h": (), **shapes, **self._shape_of_loads}, states=count).compile_ahead()
         results: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
-        middle, geometry = MiddleOfStep(*results[:6]), Geometry(*results[6:])
+        middle, geometry = MiddleOfStep(*results[:7]), Geometry(*results[7:])
         middle = middle._replace(v=self._rows_of_v(bodies.v), v_free=self._rows_of_v(bodies.v_free))
         v, tau, damping = map(self._rows_of_v, (memory.v, memory.tau, memory.damping))
-        arguments = memory.h, self._rows_of_q(memory.q), v, tau, damping, self._shift_of_bodies, *self._loads_of_kernel
+        arguments = memory.h, self._rows_of_q(memory.q), v, tau, damping, self._shift, *self._loads_of_kernel
         do.each(kernel, count, *arguments, results=[*middle, *geometry])
         return middle, geometry
 
     def _record_geometry(self, do: Recording, geometry: Geometry, bodies: Bodies, kind: int) -> None:
         """Record the calls that write poses and Jacobians to `bodies`, which keeps the array of inertia matrices."""
-        count, nv = self.v.shape
-        bodies.inertia[kind], bodies.jacobians[kind] = geometry.inertia, np.zeros((count * len(self.touching), 6, nv))
-        blocks = bodies.jacobian_blocks[bodies.layout.jacobian_parts[kind]]
-        for array, places in zip((bodies.jacobians[kind], blocks), self._jacobian_places(), strict=True):
-            do.scatter(geometry.jacobians.reshape(-1, 1), array.reshape(-1), places)
+        (body, screw, entry), touching, nv = self._columns, len(self.touching), self.v.shape[1]
+        robot = np.arange(len(self.v))[:, None]
+
+        def rows(array: Array, numbers: Array) -> Rows:
+            """Return rows of all robots in an array (m, n, ...)."""
+            return Rows(array.reshape(-1, *array.shape[2:]), (array.shape[1] * robot + numbers).ravel())
+
+        pose = [rows(part, self.touching[body]) for part in (geometry.rotation, geometry.origin)]
+        places = (touching * robot + body).ravel(), np.tile(entry, len(robot))
+        size, is_coupled = (touching * len(robot), nv), bool(self.loop.robot.coupled_joints)
+        bodies.record_jacobians(do, kind, size, places, [rows(geometry.screws, screw), *pose], is_coupled)
+        bodies.inertia[kind] = geometry.inertia
         numbers = self.bodies.ravel()
         do.scatter(geometry.rotation.reshape(-1, 9), bodies.poses.rotation.reshape(-1), 9 * numbers)
         do.scatter(geometry.origin.reshape(-1, 3), bodies.poses.origin.reshape(-1), 3 * numbers)
@@ -198,13 +205,12 @@ class EqualRobots:
         """Return the call of `_end`, and the works that it writes, (m, 4), [J]."""
         (count, nq), nv = self.q.shape, self.v.shape[1]
         shapes = dict.fromkeys(("v", "v_free", "v_next", "before", "tau", "damping", "slope", "impulse"), (nv,))
-        shapes = {"h": (), "q": (nq,), **shapes, "momenta": middle.momenta.shape[1:], **self._shape_of_loads}
+        shapes |= {"momenta": middle.momenta.shape[1:], "rows": middle.rows.shape[1:], **self._shape_of_loads}
+        shapes = {"h": (), "q": (nq,), **shapes}
         kernel = BatchKernel(self._end, shapes, states=count).compile_ahead()
         arrays = bodies.v_next, memory.v, memory.tau, memory.damping
-        in_middle = middle.q, middle.v, middle.v_free
-        rest = middle.slope, middle.impulse, middle.momenta
         # In the order of the arguments of `_end`.
-        arguments = memory.h, *in_middle, *map(self._rows_of_v, arrays), *rest, *self._loads_of_kernel
+        arguments = memory.h, *middle[:3], *map(self._rows_of_v, arrays), *middle[3:], *self._loads_of_kernel
         works = np.empty((count, 4))
         results = [self._rows_of_q(memory.q_end), self._rows_of_v(memory.v_end), works]
         return kernel.prepare(count, *arguments, results=results), works
@@ -228,26 +234,16 @@ class EqualRobots:
         return [self.loads[None]] if len(self.loads) else []
 
     @cached_property
-    def _columns(self) -> list[Array]:
-        """Entries of v of the joints before each touching body, on which its twist depends."""
-        robot = self.loop.robot
-        chains = ([robot.bodies[j].v for j in robot.ancestors(self._carriers[k])] for k in self.touching)
-        return [np.unique([i for v in chain for i in range(v.start, v.stop)]).astype(int) for chain in chains]
+    def _columns(self) -> Array:
+        """Parts of the Jacobians of the touching bodies: rows of numbers of these, of screws, and entries of v, (3, n).
 
-    def _jacobian_places(self) -> tuple[Array, Array]:
-        """Return the places of the entries of `Geometry.jacobians` of all robots in two arrays, (m n,) each.
-
-        The first array has a matrix (6, nv) for each touching body of each robot. The second one has the same matrices
-        in blocks of 6 columns, (6, 6), the blocks of a matrix one after the other.
+        The twist of a body depends on the joints between it and the base.
         """
-        (count, nv), touching = self.v.shape, len(self.touching)
-        entries = [(k, row, column) for k, of_k in enumerate(self._columns) for row in range(6) for column in of_k]
-        body, row, column = np.array(entries, dtype=int).reshape(-1, 3).T
-        matrix = touching * np.arange(count)[:, None] + body  # of all robots, (m, n)
-        places = (6 * matrix + row) * nv + column
-        block = block_count(nv) * matrix + column // BLOCK
-        in_blocks = (BLOCK * block + row) * BLOCK + column % BLOCK
-        return places.ravel(), in_blocks.ravel()
+        robot = self.loop.robot
+        places = [(body.index, i) for body in robot.bodies for i in range(body.v.start, body.v.stop)]
+        before = [set(robot.ancestors(self._carriers[k])) for k in self.touching]
+        parts = [(k, c, i) for k, own in enumerate(before) for c, (body, i) in enumerate(places) if body in own]
+        return np.array(parts, dtype=int).reshape(-1, 3).T
 
     def poses(self, q: Array) -> Poses:
         """Return the poses of the bodies with links of the robots, (..., m, b, 3, 3) and (..., m, b, 3).
@@ -278,20 +274,22 @@ class EqualRobots:
         q, v = drift(loop.robot, q, v, 0.5 * h)
         viscous = h * (loop.viscous_damping(v) + damping)
         joints = loop.free_motion(h, _all(loads), tau, viscous, q, v)
-        geometry = self._geometry(q)
+        geometry = self._geometry(q, shift)
+        rows = np.concatenate([np.zeros((0, len(v))), *(geometry.inertia[part.v] for part in self._free_parts)])
         inertia = geometry.inertia + np.diag(viscous + joints.slope)
-        geometry = geometry._replace(origin=geometry.origin + shift, inertia=inertia)
-        return MiddleOfStep(q, v, v + h * joints.vdot, joints.slope, joints.impulse, momenta), geometry
+        middle = MiddleOfStep(q, v, v + h * joints.vdot, joints.slope, joints.impulse, momenta, rows)
+        return middle, geometry._replace(inertia=inertia)
 
-    def _geometry(self, q: Array) -> Geometry:
-        robot, poses = self.loop.robot, self._poses(q)
-        bodies = twist_jacobians(robot, q)
-        of_touching = [sorted(bodies[self._carriers[k]].items()) for k in self.touching]
-        J = [np.array([column for _, column in columns]).T.reshape(-1) for columns in of_touching]
-        return Geometry(*poses, inertia_matrix(robot, q), np.concatenate([np.zeros(0), *J]))
+    def _geometry(self, q: Array, shift: Array) -> Geometry:
+        robot, first = self.loop.robot, int(self.bodies[0, 0] == 0)  # which is the world in a group
+        at = motion(robot, q)
+        at = at._replace(origin=[*at.origin[:first], *(o + shift for o in at.origin[first:])])
+        return Geometry(*self._of_links(at), inertia_matrix(robot, q), screws(robot, q, at))
 
     def _poses(self, q: Array) -> Poses:
-        at = motion(self.loop.robot, q)
+        return self._of_links(motion(self.loop.robot, q))
+
+    def _of_links(self, at: Motion) -> Poses:
         return Poses(*(np.array([part[k] for k in self._carriers]) for part in (at.rotation, at.origin)))
 
     def _end(
@@ -307,11 +305,12 @@ class EqualRobots:
         slope: Array,
         impulse: Array,
         momenta: Array,
+        rows: Array,
         *loads: Array,
     ) -> tuple[Array, Array, Array]:
         """Return q, v and the works of a step without that of contacts, (4,), from the velocity with impulses, v_next.
 
-        q, v, v_free, slope, impulse and momenta are those of `MiddleOfStep`, `before` is the velocity before the step.
+        `before` is the velocity before the step; q, v, v_free and what follows `damping` are those of `MiddleOfStep`.
         """
         loop, impact = self.loop, Impact(np.zeros((0, 3)), [v_next], 0.0, 0.0)
         joints = JointStep(v, slope, impulse)
@@ -319,7 +318,8 @@ class EqualRobots:
         end, forces = drift(loop.robot, q, v_next, 0.5 * h), tau - damping * (v_free - before)
         wrenches = loop.with_pushed(None, _all(loads), q, v)
         for part, momentum in zip(self._free_parts, momenta, strict=True):
-            total = part.impulse(h, q, forces, wrenches) + part.gained(q, v_next - v_free)
+            own, rows = np.split(rows, [part.v.stop - part.v.start])
+            total = part.impulse(h, q, forces, wrenches) + part.on_root(q, own @ (v_next - v_free))
             end = part.balanced(h, Momentum(*momentum), total, *end)
         return normalized(loop.robot, end[0]), end[1], np.stack(works)
 

@@ -88,22 +88,22 @@ def inertias_at_stops(robot: Robot) -> Array:
         robot: The robot.
     """
     position: list[Any] = robot.neutral().tolist()
-    for body, lower, upper in _ranges(robot):
+    for body, lower, upper in limited(robot):
         if not body.follows:
             position[body.q.start] = np.minimum(np.maximum(0.0, lower), upper)
     return np.diag(inertia_matrix(robot, as_vector(position)))
 
 
-def stops_of(robot: Robot) -> tuple[Stop, ...]:
+def stops_of(robot: Robot, inertias: Array | None = None) -> tuple[Stop, ...]:
     """Return the stops of all joints with a limited range.
 
     Args:
-        robot: The robot.
+        robot: The robot. inertias: Those of `inertias_at_stops` if they are known, (nv,), mixed units.
     """
-    ranges = _ranges(robot)
+    ranges, stops = limited(robot), list[Stop]()
     if not ranges:
         return ()
-    inertias, stops = inertias_at_stops(robot), []
+    inertias = inertias_at_stops(robot) if inertias is None else inertias
     motors = {i: (effort, speed) for body in robot.bodies for i, effort, speed in body.motor_limits}
     for body, lower, upper in ranges:
         ratio, number = abs(body.ratio), body.v.start
@@ -148,7 +148,7 @@ def check_range(robot: Robot, q: Array) -> None:
     Args:
         robot: The robot. q: Configuration, (nq,).
     """
-    for body, lower, upper in _ranges(robot):
+    for body, lower, upper in limited(robot):
         x = float(body.joint_position(q)[0])
         if not lower - _RANGE_TOLERANCE <= x <= upper + _RANGE_TOLERANCE:
             unit = body.motion.unit
@@ -165,14 +165,18 @@ def beyond_range(robot: Robot, q: Array) -> Array:
         robot: The robot. q: Configurations, (k, nq), mixed units.
     """
     beyond = np.zeros(len(q), dtype=bool)
-    for body, lower, upper in _ranges(robot):
+    for body, lower, upper in limited(robot):
         x = body.joint_position(q.T)[0]
         beyond |= (x < lower - _RANGE_TOLERANCE) | (x > upper + _RANGE_TOLERANCE)
     return beyond
 
 
-def _ranges(robot: Robot) -> list[tuple[Body, float, float]]:
-    """Return (body, lower, upper) of each joint with a stop at one end or both."""
+def limited(robot: Robot) -> list[tuple[Body, float, float]]:
+    """Return (body, lower, upper) of each joint with a stop at one end or both.
+
+    Args:
+        robot: The robot.
+    """
     return [(body, *body.stops) for body in robot.bodies if body.stops]
 
 

@@ -172,7 +172,8 @@ class SceneInParts(RigidLoop):
         robot = self._body.applied(inertia)
         end, wrenches = drift(robot, q, v, 0.5 * h), wrench[0][None] if wrench else None
         for part, momentum in zip(self._free(robot), momenta, strict=True):
-            total = part.impulse(h, q, np.zeros(_V), wrenches) + part.gained(q, v - v_free)
+            gained = inertia_matrix(robot, q)[part.v] @ (v - v_free)
+            total = part.impulse(h, q, np.zeros(_V), wrenches) + part.on_root(q, gained)
             end = part.balanced(h, Momentum(*momentum), total, *end)
         return normalized(robot, end[0]), end[1]
 

@@ -184,18 +184,19 @@ def _module(writer: scalar.KernelWriter, lines: Iterable[str]) -> str:
 def _joined(lines: Sequence[str]) -> str:
     """Return the lines of a module; a declaration occurs once."""
     declared = dict.fromkeys([line for line in lines if line.startswith("declare ")])
-    return "\n".join([*declared, *[line for line in lines if line not in declared]])
+    return "\n".join([*declared, *[line for line in lines if not line.startswith("declare ")]])
 
 
 def body_writer(loop: Loop, width: int) -> scalar.KernelWriter:
     """Return the writer of the body of a loop.
 
     Factoring can make alike segments of a large graph differ, for example in signs. A graph that can be outlined is
-    therefore not simplified, and a simplified one not outlined.
+    therefore not simplified, and a simplified one not outlined. Neither are kernels of few states simplified.
     """
     name = loops.body_symbol(loop)
     plain = _outlined_writer(loop.body, width, name, _SHARE_OF_LOOP if width == 1 else _SHARE)
-    return plain or _plain_writer(run_passes(loop.body, simplified=True).graph, width, name)
+    simplified = not llvm.current_target().is_narrow
+    return plain or _plain_writer(run_passes(loop.body, simplified=simplified).graph, width, name)
 
 
 def kernel_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar.KernelWriter:

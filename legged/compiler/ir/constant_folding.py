@@ -34,12 +34,13 @@ MIXED_TRACES = "an expression of one tracing was used in another; do not keep tr
 
 def operation(name: str, *arguments: Number) -> Any:
     """Return an operation; it is evaluated if all arguments are constants."""
-    tracers = {a.tracer for a in arguments if not isinstance(a, float)}
-    if not tracers:
-        return evaluate(name, *arguments)
-    if len(tracers) > 1:
-        raise TraceError(MIXED_TRACES)
-    return tracers.pop().node(name, *arguments)
+    tracer = None
+    for a in arguments:
+        if not isinstance(a, float) and a.tracer is not tracer:
+            if tracer is not None:
+                raise TraceError(MIXED_TRACES)
+            tracer = a.tracer
+    return evaluate(name, *arguments) if tracer is None else tracer.node(name, *arguments)
 
 
 # Arithmetic
@@ -154,11 +155,13 @@ def multiply(a: Number, b: Number) -> Number:
 
 def multiply_expressions(a: Expression, b: Expression) -> Number:
     """Return a * b of two expressions."""
-    if a.operation == "negate":
-        return negate(multiply_expressions(a.arguments[0], b))
+    is_negative = a.operation == "negate"
+    if is_negative:
+        a = a.arguments[0]
     if b.operation == "negate":
-        return negate(multiply_expressions(a, b.arguments[0]))
-    return a.tracer.binary("multiply", a, b) if a.index <= b.index else a.tracer.binary("multiply", b, a)
+        b, is_negative = b.arguments[0], not is_negative
+    product = a.tracer.binary("multiply", a, b) if a.index <= b.index else a.tracer.binary("multiply", b, a)
+    return negate(product) if is_negative else product
 
 
 def scale(c: float, x: Expression) -> Number:

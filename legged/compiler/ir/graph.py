@@ -331,8 +331,8 @@ def eliminate_dead_code(
         if isinstance(x, Expression):
             alive[x.index] = True
     done = None  # the arguments that all results of a call have
-    for x in reversed(made):
-        if alive[x.index] and x.arguments is not done:
+    for is_alive, x in zip(reversed(alive), reversed(made), strict=True):  # `alive` changes at places to come
+        if is_alive and x.arguments is not done:
             done = x.arguments
             for a in done:
                 if type(a) is not float:

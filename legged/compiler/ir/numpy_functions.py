@@ -28,8 +28,9 @@ def _on_operands(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def converted(*values: Any) -> Any:
         operands = [as_operand(value) for value in values]
-        if any(operand is NotImplemented for operand in operands):
-            raise TraceError(f"a traced value met {values!r}, which holds something that is not a real number")
+        for operand in operands:
+            if operand is NotImplemented:
+                raise TraceError(f"a traced value met {values!r}, which holds something that is not a real number")
         return function(*operands)
 
     return converted

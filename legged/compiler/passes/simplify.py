@@ -68,13 +68,13 @@ class _Factoring:
 
     def result(self) -> Graph:
         """Return the new graph."""
-        rebuilt, uses = self.rebuilt, self.uses
-        sums = [node for node in self.graph.nodes if node.operation in _SUMS]
-        inner = {a for node in sums for a in node.arguments if type(a) is int and uses[a] == 1}
+        rebuilt, uses, tracer = self.rebuilt, self.uses, self.tracer
+        sums = [arguments for operation, arguments, _ in self.graph.nodes if operation in _SUMS]
+        inner = {a for arguments in sums for a in arguments if type(a) is int and uses[a] == 1}
         before = None
-        with self.tracer:
+        with tracer:
             for number, (operation, arguments, label) in enumerate(self.graph.nodes, self.graph.input_size):
-                self.tracer.label = label
+                tracer.label = label
                 if operation in _SUMS and number not in inner:
                     rebuilt.append(self._sum(self._terms(number)))
                 elif len(arguments) == 2:  # most operations, without the cost of a comprehension
@@ -82,12 +82,12 @@ class _Factoring:
                     a, b = rebuilt[a] if type(a) is int else a, rebuilt[b] if type(b) is int else b
                     rebuilt.append(CONSTRUCTORS[operation](a, b))
                 elif arguments is before and isinstance(last := rebuilt[-1], Expression):
-                    rebuilt.append(self.tracer.result(operation, last.arguments))
+                    rebuilt.append(tracer.result(operation, last.arguments))
                 else:
                     rebuilt.append(CONSTRUCTORS[operation](*[rebuilt[a] if type(a) is int else a for a in arguments]))
                 before = arguments
             results = [rebuilt[r] if isinstance(r, int) else r for r in self.graph.results]
-            nodes, operands = eliminate_dead_code(self.tracer, results)
+            nodes, operands = eliminate_dead_code(tracer, results)
         return replace(self.graph, nodes=nodes, results=operands)
 
     def _terms(self, number: int) -> list[_Term]:

@@ -63,18 +63,19 @@ class BatchKernel:
             shapes: Name and shape of each argument of one state, in order.
             dtype: Type of the numbers, "float64" by default, or "float32".
             states: Number of states of most calls. The kernel has no more lanes than are needed for them, since code
-                of fewer lanes is compiled faster. None for all lanes of the processor's vectors.
+                of fewer lanes is compiled faster, and is then not simplified. None for all lanes of the processor's
+                vectors.
         """
         element = element_type(dtype)
         self.dtype = element.dtype
         self.name = getattr(function, "__name__", "function")
-        with gc_paused():
-            self.graph: Graph = trace(function, shapes)
-        self.shapes = [shape for _, shape in self.graph.inputs]
         target = llvm.default_target().with_element(element)
         if states is not None:
             width = min(target.width, 1 << max(states - 1, 1).bit_length())
             target = target._replace(width=width, is_narrow=width < target.width)
+        with gc_paused():
+            self.graph: Graph = trace(function, shapes, simplified=not target.is_narrow)
+        self.shapes = [shape for _, shape in self.graph.inputs]
         self.code = BatchCode(self.graph, _no_single_state, lambda batch: None, target)
 
     @property

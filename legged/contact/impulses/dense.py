@@ -19,9 +19,10 @@ import numpy as np
 
 from legged.algorithms.linear_algebra import factor_semidefinite
 from legged.dynamics.inertia import inertia_matrix
+from legged.dynamics.kinematics import Motion
 from legged.dynamics.modules import transforms
 from legged.robot.robot import Robot
-from legged.spatial import Array, factor_symmetric, mirror, solve_factored
+from legged.spatial import Array, cross, factor_symmetric, join, mirror, solve_factored
 
 
 class LoopRows(NamedTuple):
@@ -112,21 +113,27 @@ def twist_jacobian(robot: Robot, q: Array, body: int, rows: Array) -> Array:
     return np.array(columns).reshape(robot.nv, len(rows)).T
 
 
-def twist_jacobians(robot: Robot, q: Array) -> list[dict[int, Array]]:
-    """Return the columns of the Jacobian of the twist of each body, (6,) each, body axes, by their entries of v.
+def screws(robot: Robot, q: Array, at: Motion) -> Array:
+    """Return the motions that the joint rates cause, (c, 9), [omega; velocity; origin] of each, world axes.
 
-    They are those of the joints between the body and the base, the others are zero. With A of a body k from its parent
-    j, and its motion matrix P_k,
-
-        J_k = A_(k,j) J_j + P_k.
+    There is one for each column of the motion matrices of the bodies, in their order: the twist of the body per rate,
+    (6,), and the origin of the body, (3,), [m].
 
     Args:
-        robot: The robot. q: Configuration, (nq,).
+        robot: The robot. q: Configuration, (nq,). at: Poses of the bodies at q.
     """
-    X, jacobians = transforms(robot, q), list[dict[int, Array]]()
-    for k, body in enumerate(robot.bodies):
-        J = {} if body.is_base else {i: X[k] @ column for i, column in jacobians[body.parent].items()}
-        for i, column in zip(range(body.v.start, body.v.stop), body.motion_matrix(robot.base, q).T, strict=True):
-            J[i] = J[i] + column if i in J else column
-        jacobians.append(J)
-    return jacobians
+    columns = []
+    for body, R, o in zip(robot.bodies, at.rotation, at.origin, strict=True):
+        columns += [np.concatenate([R @ p[:3], R @ p[3:], o]) for p in body.motion_matrix(robot.base, q).T]
+    return np.array(columns).reshape(-1, 9)
+
+
+def twist_by(screw: Array, R: Array, o: Array) -> Array:
+    """Return the twist per joint rate of a body outward of the joint, (6,), body axes.
+
+    Args:
+        screw: Of the joint rate, see `screws`, (9,), mixed units, world axes.
+        R: Body to world axes, (3, 3), dimensionless. o: Origin of the body, (3,), [m], world axes.
+    """
+    omega, velocity, origin = screw.reshape(3, 3)
+    return join(R.T @ omega, R.T @ (velocity + cross(omega, o - origin)))

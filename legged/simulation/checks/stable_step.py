@@ -36,6 +36,7 @@ from legged.simulation.checks.law import independent_copy
 from legged.simulation.controller import needs_command
 from legged.simulation.forces import Stop, joint_name, stops_of
 from legged.simulation.integrators import FixedStep
+from legged.simulation.loop.joint_laws import dry_friction
 from legged.simulation.variable_step import BDF
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def _friction_warning(loop: ClosedLoop, q: Array, integrator: Any) -> str:
             f"a step of {integrator.step:g} s is too long for the friction of the joints, which is stable up to "
             f"{limit:.2g} s; take {0.5 * limit:.1g} s, or legged.SemiImplicitEuler, which takes friction implicitly"
         )
-    if not loop.joint_laws.has_friction or not (is_explicit or isinstance(integrator, BDF)):
+    if not (is_explicit or isinstance(integrator, BDF)) or not dry_friction(loop.robot):
         return ""
     return (
         f"{integrator} regularizes the dry friction of joints: one that friction should hold creeps at up to "

@@ -41,7 +41,7 @@ from legged.contact.rigid import Rigid
 from legged.ground.ground import Ground
 from legged.robot.configuration import as_vector
 from legged.robot.robot import Robot
-from legged.simulation.forces import Stop, inertias_at_stops, stops_of
+from legged.simulation.forces import Stop, inertias_at_stops, limited, stops_of
 from legged.spatial import is_finite, is_zero
 
 Array = np.ndarray
@@ -169,6 +169,21 @@ class _Row(NamedTuple):
     inertia: Any
 
 
+def dry_friction(robot: Robot) -> dict[int, Any]:
+    """Return the dry friction along each entry of v that has some, [N m] or [N].
+
+    Args:
+        robot: The robot.
+    """
+    friction: dict[int, Any] = {}
+    for body in robot.bodies[1:]:
+        values = np.broadcast_to(np.asarray(body.physics.friction), body.nv).tolist()
+        for i, value in zip(range(body.v.start, body.v.stop), values, strict=True):
+            if not is_zero(value):
+                friction[i] = friction.get(i, 0.0) + abs(body.ratio) * value
+    return friction
+
+
 @dataclass(frozen=True, eq=False)
 class JointLaws:
     """The stops and the dry friction of a robot.
@@ -184,17 +199,11 @@ class JointLaws:
     @classmethod
     def of(cls, robot: Robot) -> JointLaws:
         """Return the laws of a robot; followers act on the entry of the joint that they follow."""
-        friction: dict[int, Any] = {}
-        stops: dict[int, list[Stop]] = {}
-        for body in robot.bodies[1:]:
-            values = np.broadcast_to(np.asarray(body.physics.friction), body.nv).tolist()
-            for i, value in zip(range(body.v.start, body.v.stop), values, strict=True):
-                if not is_zero(value):
-                    friction[i] = friction.get(i, 0.0) + abs(body.ratio) * value
-        for stop in stops_of(robot):
+        friction, stops = dry_friction(robot), dict[int, list[Stop]]()
+        inertias = inertias_at_stops(robot) if friction or limited(robot) else np.zeros(0)
+        for stop in stops_of(robot, inertias):
             stops.setdefault(stop.body.v.start, []).append(stop)
         entries = sorted({*friction, *stops})
-        inertias = inertias_at_stops(robot) if entries else []
         rows = (_Row(i, stops.get(i, ()), friction.get(i, 0.0), inertias[i]) for i in entries)
         return cls(tuple(rows), robot.nv)
 

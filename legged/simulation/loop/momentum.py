@@ -25,7 +25,7 @@ import numpy as np
 
 from legged.compiler.ir import items
 from legged.contact.scene import ContactGeometry, Scene
-from legged.dynamics.kinematics import Motion, motion
+from legged.dynamics.kinematics import motion
 from legged.dynamics.modules import transforms
 from legged.robot.base import EulerBase, FixedBase, PlanarBase
 from legged.robot.joint import Free, Planar
@@ -75,7 +75,7 @@ class FreePart:
         Args:
             q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
         """
-        return self._momentum(motion(self.robot, q, v), q, v)[0]
+        return self._momentum(q, v)[0]
 
     def impulse(self, h: Any, q: Array, forces: Array, wrenches: Array | None) -> Array:
         """Return the impulse [n; p] of forces on it in a step, (6,), [N m s] and [N s], about the world's origin.
@@ -85,28 +85,29 @@ class FreePart:
             forces: Generalized forces, (nv,), [N m] and [N], of which those of the root act from the world.
             wrenches: Wrenches [n; f] on the links, (n_links, 6), [N m] and [N], link axes, or None.
         """
-        robot, root, at = self.robot, self.carriers[-1], motion(self.robot, q)
         total = np.zeros(6)
         if not all(is_zero(x) for x in forces[self.v]):
-            S = self._twists(q)
-            w = S @ forces[self.v]
-            if isinstance(robot.base, EulerBase):  # whose coordinates have no orthonormal twists
-                w = solve_symmetric(S @ S.T, w)
-            total = total + _about_origin(at.rotation[root], at.origin[root], w)
+            total = total + self.on_root(q, forces[self.v])
         if wrenches is not None:
-            for link in items([link for link in robot.links if link.body in self.bodies]):
+            at = motion(self.robot, q)
+            for link in items([link for link in self.robot.links if link.body in self.bodies]):
                 R, o = at.rotation[link.body], at.origin[link.body]
                 total = total + _about_origin(R @ link.rotation, o + R @ link.position, wrenches[link.index])
         return h * total
 
-    def gained(self, q: Array, change: Array) -> Array:
-        """Return the impulse [n; p] that changes the velocity, (6,), [N m s] and [N s], about the world's origin.
+    def on_root(self, q: Array, forces: Array) -> Array:
+        """Return the wrench [n; f] of generalized forces of the root, (6,), [N m] and [N], about the world's origin.
+
+        With generalized impulses, such as M dv of the root's rows of the inertia matrix, it is an impulse.
 
         Args:
-            q: Configuration, (nq,), mixed units. change: Change of the velocity, (nv,), mixed units.
+            q: Configuration, (nq,), mixed units. forces: At the root's entries of v, (n,), mixed units.
         """
-        momentum = self.momentum(q, change)
-        return join(momentum.angular + cross(momentum.center, momentum.linear), momentum.linear)
+        S = self._twists(q)
+        w = S @ forces
+        if isinstance(self.robot.base, EulerBase):  # whose coordinates have no orthonormal twists
+            w = solve_symmetric(S @ S.T, w)
+        return _about_origin(*self._poses(q)[-1], w)
 
     def balanced(self, h: Any, before: Momentum, impulse: Array, q: Array, v: Array) -> tuple[Array, Array]:
         """Return the state after a step with the exact center of mass and momentum, (nq,) and (nv,).
@@ -116,9 +117,8 @@ class FreePart:
             impulse: Impulse [n; p] of all forces but gravity, (6,), [N m s] and [N s], about the world's origin.
             q, v: State after the step, (nq,) and (nv,), mixed units.
         """
-        at = motion(self.robot, q, v)
-        root, half = self.carriers[-1], 0.5 * h * (1.0 / self.mass)
-        R, (after, arm, inertia) = at.rotation[root], self._momentum(at, q, v)
+        half, (R, _) = 0.5 * h * (1.0 / self.mass), self._poses(q)[-1]
+        after, arm, inertia = self._momentum(q, v)
         linear = before.linear + impulse[3:] + h * self.mass * self.robot.gravity
         middle = before.center + half * before.linear
         angular = before.angular + impulse[:3] - cross(middle, impulse[3:])
@@ -127,47 +127,50 @@ class FreePart:
         missing = join(missing[:3] + cross(arm, missing[3:]), missing[3:])
         S, velocity = self._twists(q), list(v)
         velocity[self.v] = list(v[self.v] + solve_symmetric(S.T @ inertia @ S, S.T @ missing))
-        return self._shifted(at, q, middle + half * linear - after.center), np.stack(velocity)
+        return self._shifted(q, middle + half * linear - after.center), np.stack(velocity)
 
-    def _momentum(self, at: Motion, q: Array, v: Array) -> tuple[Momentum, Array, Array]:
+    def _momentum(self, q: Array, v: Array) -> tuple[Momentum, Array, Array]:
         """Return the momentum, the center of mass in axes of the root, (3,), and the inertia about its origin, (6, 6).
 
-        Args:
-            at: Poses and twists of the bodies.
+        Each joint rate moves all bodies outward of the joint as one, whose inertia gives its share of the momentum.
         """
-        robot, root, X = self.robot, self.carriers[-1], transforms(self.robot, q)
-        inertia, wrench = {}, {}
-        for body in items([robot.bodies[k] for k in self.bodies]):
-            inertia[body.index] = body.M
-            wrench[body.index] = body.M @ at.twist[body.index] + body.rotor_momentum @ v[body.v]
+        robot, X = self.robot, transforms(self.robot, q)
+        inertia = {k: robot.bodies[k].M for k in self.bodies}
+        wrench = {k: robot.bodies[k].rotor_momentum @ v[robot.bodies[k].v] for k in self.bodies}
         for body in items([robot.bodies[k] for k in reversed(self.bodies[1:])]):
             k, parent = body.index, body.parent
             inertia[parent] = inertia[parent] + X[k].transform_inertia(inertia[k])
-            wrench[parent] = wrench[parent] + X[k].T @ wrench[k]
-        own, w, R = inertia[root], wrench[root], at.rotation[root]
+            wrench[parent] = wrench[parent] + X[k].T @ (wrench[k] + inertia[k] @ (body.P @ v[body.v]))
+        root, (R, o) = self.bodies[0], self._poses(q)[-1]
+        own, w = inertia[root], wrench[root] + inertia[root] @ (self._twists(q) @ v[self.v])
         arm = np.stack([own[2, 4], own[0, 5], own[1, 3]]) * (1.0 / self.mass)  # of the first moment of mass
-        momentum = Momentum(at.origin[root] + R @ arm, R @ (w[:3] - cross(arm, w[3:])), R @ w[3:])
-        return momentum, arm, own
+        return Momentum(o + R @ arm, R @ (w[:3] - cross(arm, w[3:])), R @ w[3:]), arm, own
+
+    def _poses(self, q: Array) -> list[tuple[Array, Array]]:
+        """Return the poses of the carriers: their axes to world axes, (3, 3), and origins, (3,), [m], world axes."""
+        poses = [self.robot.base.pose(q)]
+        for body in (self.robot.bodies[k] for k in self.carriers if k):
+            poses.append(body.transform(q).child_pose(*poses[-1]))
+        return poses[-len(self.carriers) :]
 
     def _twists(self, q: Array) -> Array:
         """Return S, (6, n), with the twist S v of the root for its entries of v, root axes."""
-        robot, X = self.robot, transforms(self.robot, q)
-        S = robot.base.motion_matrix(q[: robot.base.nq])
-        for body in (robot.bodies[k] for k in self.carriers if k):
-            columns = [X[body.index] @ column for column in S.T]
+        S = self.robot.base.motion_matrix(q[: self.robot.base.nq])
+        for body in (self.robot.bodies[k] for k in self.carriers if k):
+            columns = [body.transform(q) @ column for column in S.T]
             S = np.stack([*columns, *body.P.T], axis=1)
         return S
 
-    def _shifted(self, at: Motion, q: Array, shift: Array) -> Array:
+    def _shifted(self, q: Array, shift: Array) -> Array:
         """Return the configuration, (nq,), with the part moved by a shift, (3,), [m], world axes."""
         base, moved = self.robot.base, list(q)
         if self.carriers == (0,):
             axes = (0, 2) if isinstance(base, PlanarBase) else (0, 1, 2)  # of the positions, which come last
             for entry, axis in zip(range(base.nq - len(axes), base.nq), axes, strict=True):
                 moved[entry] = moved[entry] + shift[axis]
-        for body in (self.robot.bodies[k] for k in self.carriers if k and self.robot.bodies[k].kind == "prismatic"):
-            axis = at.rotation[body.index] @ body.P[3:, 0]
-            moved[body.q.start] = moved[body.q.start] + axis @ shift
+        for body, (R, _) in zip((self.robot.bodies[k] for k in self.carriers), self._poses(q), strict=True):
+            if body.kind == "prismatic":
+                moved[body.q.start] = moved[body.q.start] + R @ body.P[3:, 0] @ shift
         return np.stack(moved)
 
 

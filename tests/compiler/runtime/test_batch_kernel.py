@@ -59,3 +59,14 @@ def test_the_lanes_of_a_kernel_for_few_states_change_no_bit(states):
             assert np.array_equal(one, other)
     most = full.code.target.width
     assert few.code.target.width == min(most, {1: 2, 2: 2, 3: 4, 5: 8}[states])
+
+
+def test_kernels_for_few_states_are_not_simplified():
+    def function(x):
+        return x[0] * x[1] + x[0] * x[2]
+
+    few, full = (BatchKernel(function, {"x": (3,)}, states=states) for states in (1, None))
+    is_narrow = few.code.target.width < full.code.target.width
+    assert [len(kernel.graph.nodes) for kernel in (few, full)] == [3 if is_narrow else 2, 2]
+    x = np.random.default_rng(0).normal(size=(5, 3))
+    np.testing.assert_allclose(few(x), full(x), atol=1e-15)

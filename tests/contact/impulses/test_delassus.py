@@ -7,9 +7,10 @@ import legged
 from legged.contact import Box, FreeBody, Rigid, Scene, Sphere
 from legged.contact.detection.pairs import Side
 from legged.contact.impulses.delassus import Contacts
-from legged.contact.impulses.dense import twist_jacobian, twist_jacobians
+from legged.contact.impulses.dense import screws, twist_by, twist_jacobian
 from legged.contact.impulses.solver import ContactProblem, velocities
 from legged.dynamics.forward import accelerations
+from legged.dynamics.kinematics import motion
 from legged.robot.configuration import integrate
 from legged.robot.construction.random_tree import random_tree
 
@@ -158,11 +159,14 @@ def test_impulses_inside_a_scene_keep_its_momentum(seed):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_jacobians_of_all_bodies_are_those_of_each_body(seed):
-    """The first follow from that of the parent, the others carry rows from the body to the base."""
+    """The first have a motion of each joint rate in world axes, the others carry rows from the body to the base."""
     robot = random_tree(seed, 7, coupled=bool(seed % 2))
     q = integrate(robot, robot.neutral(), np.random.default_rng(seed).normal(size=robot.nv))
-    for body, columns in enumerate(twist_jacobians(robot, q)):
+    at = motion(robot, q)
+    columns = [(one.index, i) for one in robot.bodies for i in range(one.v.start, one.v.stop)]
+    for body, (R, o) in enumerate(zip(at.rotation, at.origin, strict=True)):
         J, whole = np.zeros((6, robot.nv)), twist_jacobian(robot, q, body, np.eye(6))
-        for i, column in columns.items():
-            J[:, i] = column
+        for (own, i), screw in zip(columns, screws(robot, q, at), strict=True):
+            if own in robot.ancestors(body):
+                J[:, i] += twist_by(screw, R, o)
         np.testing.assert_allclose(J, whole, rtol=0.0, atol=1e-13 * max(1.0, np.abs(whole).max()))

@@ -4,9 +4,13 @@ import numpy as np
 
 import legged
 from legged.contact import FreeBody, Rigid, Sphere
+from legged.contact.bodies import in_blocks
+from legged.contact.impulses.dense import twist_jacobian
+from legged.robot.configuration import drift
 from legged.simulation.controller import adapt
 from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.many_contacts import SceneInParts
+from tests.contact.test_groups import loop_of
 
 STEP = 2e-3  # [s]
 
@@ -62,3 +66,29 @@ def test_memories_and_wrenches_on_fixed_links_are_those_of_the_whole():
         q, s = ends[0]
         pressed = max(pressed, np.abs(wrenches).max())
     assert pressed > 10.0  # [N], the ball has met the stone
+
+
+def test_jacobians_of_a_step_are_those_of_the_bodies_in_its_middle():
+    """Of two equal robots and another one, some of whose joints follow others."""
+    rng, robots = np.random.default_rng(5), {}
+    for name, seed in (("a", 6), ("b", 6), ("c", 9)):
+        editor = legged.random_tree(seed, 5, bases=["floating"], physics=True, coupled=True).edit()
+        for link in list(editor.build().links):
+            editor.change_link(link.name, shapes=[Sphere(0.1)])
+        robots[name] = editor.build()
+    group = legged.combine(robots)
+    assert all(robot.coupled_joints for robot in robots.values())
+    names = [[link.name for link in group.links if link.name.startswith(f"{name}/")] for name in robots]
+    pairs = [(one, other) for k in range(2) for one in names[k] for other in names[k + 1]]
+    q, v = legged.random_configuration(group, rng), rng.normal(size=group.nv)
+    loop, _, s = loop_of(SceneInParts, group, Rigid(0.5, pairs=tuple(pairs)), q=q, v=v)
+    loop.time_stepping(0.0, STEP, 0, q, s)
+    middle, step = drift(group, q, v, 0.5 * STEP)[0], loop._step
+    for number, kind in enumerate(loop._kinds):
+        own, touching = step.bodies.jacobians[number], len(kind.touching)
+        blocks = step.bodies.jacobian_blocks[step.bodies.layout.jacobian_parts[number]]
+        np.testing.assert_array_equal(blocks, in_blocks(own))
+        for k, entries in enumerate(kind.v):
+            for J, body in zip(own[k * touching :], kind.bodies[k, kind.touching], strict=False):
+                whole = twist_jacobian(group, middle, body, np.eye(6))
+                np.testing.assert_allclose(J, whole[:, entries], atol=1e-13 * max(1.0, np.abs(whole).max()))

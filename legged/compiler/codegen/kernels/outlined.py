@@ -43,6 +43,10 @@ class _BundleWriter(KernelWriter):
         self.type, self.table = bundle_type, table
         self._pointers: dict[int, Value] = {-1: "%work"}
 
+    def input_addresses(self) -> dict[int, tuple[Value, int]]:
+        """Return nothing: `load_value` finds the inputs by the table."""
+        return {}
+
     def function(self, name: str, output_blocks: list[list[int]]) -> Iterator[str]:
         """Yield the function; each output is stored as soon as it is computed."""
         w = self.w

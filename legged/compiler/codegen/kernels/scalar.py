@@ -101,12 +101,13 @@ class KernelWriter:
         self._labels = itertools.count()
         self._finite_sums: list[Value] = []
         self._unstored: dict[int, list[Entry]] = {}  # results of a block of states, stored as soon as computed
-        self._addresses: dict[int, tuple[Value, int]] = {}  # values in memory: pointer, offset in numbers
-        first = 0
-        for k, (_, shape) in enumerate(graph.inputs):
-            size = math.prod(shape)
-            self._addresses.update({first + i: (f"%a{k}", i * width) for i in range(size)})
-            first += size
+        self._addresses = self.input_addresses()  # values in memory: pointer, offset in numbers
+
+    def input_addresses(self) -> dict[int, tuple[Value, int]]:
+        """Return pointer and offset, in numbers, of each input in memory."""
+        sizes = [math.prod(shape) for _, shape in self.graph.inputs]
+        places = [(f"%a{k}", i * self.w.width) for k, size in enumerate(sizes) for i in range(size)]
+        return dict(enumerate(places))
 
     def module_lines(self) -> list[str]:
         """Return the lines of the kernel together with all functions that it calls."""

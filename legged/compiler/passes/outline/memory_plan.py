@@ -220,9 +220,12 @@ class BundleTable:
         are_equal = (operands == first).all(axis=(1, 2)) & (lanes > 1)
         lie_side_by_side = ((operands == first + distances) | ~self._is_used).all(axis=(1, 2))
         layouts = np.where(are_equal, "broadcast", np.where(lie_side_by_side, "contiguous", "gathered")).tolist()
-        self.operands = [self._address(*pair) for pair in zip(operands, layouts, strict=True)]
-        blocks = blocks.reshape(len(bundles), -1)
-        self.outputs = [self._address(offsets[:, None] * (word * width), "contiguous") for offsets in blocks.T]
+        are_fixed = (first == first[:, :1]).all(axis=(1, 2)).tolist()
+        self.operands = [self._address(*each) for each in zip(operands, layouts, are_fixed, strict=True)]
+        blocks = blocks.reshape(len(bundles), -1).T * (word * width)
+        are_fixed = (blocks == blocks[:, :1]).all(axis=1).tolist()
+        pairs = zip(blocks[..., None], are_fixed, strict=True)
+        self.outputs = [self._address(offsets, "contiguous", is_fixed) for offsets, is_fixed in pairs]
         self.offsets = _stacked(self._columns, len(bundles))
         constants = np.array([[s.constants for s in row] for row in rows]).reshape(*self._is_used.shape, -1)
         self.uniform_constants: dict[int, float] = {}
@@ -236,16 +239,17 @@ class BundleTable:
                 self.varying_constants[k] = list(distinct).index(values.tobytes()) * lanes
         self.constants = _stacked(list(distinct.values()), len(bundles))
 
-    def _address(self, offsets: np.ndarray, layout: str) -> Address:
+    def _address(self, offsets: np.ndarray, layout: str, is_fixed: bool) -> Address:
         """Return the address for these offsets, (rows, lanes), [bytes], of the first lane alone if it is not gathered.
 
-        Columns that differ by a constant share an entry.
+        Columns that differ by a constant share an entry; `is_fixed` states that the first lane has one offset.
         """
-        offsets = offsets if layout == "gathered" else offsets[:, :1]
         origin = int(offsets[0, 0])
+        if layout != "gathered":
+            if is_fixed:
+                return Address(-1, origin, layout)
+            offsets = offsets[:, :1]
         relative = offsets - origin
-        if layout != "gathered" and not relative.any():
-            return Address(-1, origin, layout)
         key = layout == "gathered", relative.tobytes()
         if key not in self._entries:
             self._entries[key] = sum(column.shape[1] for column in self._columns), origin

@@ -62,7 +62,14 @@ def _assign_runs(graph: Graph, nodes: Sequence[int]) -> tuple[list[int], list[La
     earliest = [-1] * len(run_of)
     for i in nodes:
         run, (operation, arguments, label) = run_of[i], graph.nodes[i - first]
-        source = max([earliest[a] if type(a) is int and earliest[a] >= 0 else run for a in arguments])
+        source = -1
+        for a in arguments:
+            known = earliest[a] if type(a) is int else -1
+            if known < 0 or known == run:
+                source = run
+                break
+            if known > source:
+                source = known
         if source != run and (operation in calls or labels[source].stage != label.stage):
             source = run
         earliest[i] = source

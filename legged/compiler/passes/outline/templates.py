@@ -58,7 +58,7 @@ class Template:
         constants = iter([uniform.get(k, self.operand_count + k) for k in range(self.constant_count)])
         nodes = []
         for operation, arguments in self.nodes:
-            numbers = (next(constants) if a is None else a + first if a >= 0 else ~a for a in arguments)
+            numbers = [next(constants) if a is None else a + first if a >= 0 else ~a for a in arguments]
             nodes.append(Node(operation, tuple(numbers)))
         results = tuple(first + k for k in sorted(self.outputs))
         inputs = (("operands", (self.operand_count,)), ("constants", (self.constant_count,)))
@@ -154,7 +154,7 @@ def _joined(segments: list[Segment]) -> Iterator[list[int]]:
         yield run
 
 
-def _segment(graph: Graph, run: Iterable[int], templates: dict[Any, Template]) -> Segment:
+def _segment(graph: Graph, run: Sequence[int], templates: dict[Any, Template]) -> Segment:
     """Return nodes as an instance of a template, which computes conditions from outside again."""
     first = graph.input_size
     local: dict[int, int] = {}
@@ -162,7 +162,8 @@ def _segment(graph: Graph, run: Iterable[int], templates: dict[Any, Template]) -
     constants: list[float] = []
     nodes: list[tuple[str, tuple[int | None, ...]]] = []
 
-    for i in _with_conditions(graph, run, local):
+    is_plain = _OF_CONDITIONS.isdisjoint([graph.nodes[i - first][0] for i in run])
+    for i in run if is_plain else _with_conditions(graph, run, local):
         operation, arguments, _ = graph.nodes[i - first]
         numbers: list[int | None] = []
         for a in arguments:
