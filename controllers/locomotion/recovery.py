@@ -32,19 +32,23 @@ MODES = (
     *("spreads its arms", "raises its arms", "bends its arms", "pushes its trunk up", "draws its knees in"),
     *("sits on its heels", "squats", "rises from its squat"),
     *(f"{how} its {side} side" for how in ("turns onto", "falls forward from") for side in ("right", "left")),
+    *("stands on hands and feet", "lifts its hands", "raises its trunk", "straightens"),
 )
 WALKS, DAMPS, FOLDS, STANDS_UP, LEFT, RIGHT, FRONT, REAR, LIES, SITS = range(10)
 SPREADS, RAISES, BENDS, PUSHES, DRAWS, HEELS, SQUATS, RISES, ONTO_RIGHT, ONTO_LEFT, FROM_RIGHT, FROM_LEFT = range(
     10, 22
 )
+ON_HANDS, LIFTS, RAISES_TRUNK, STRAIGHTENS = range(22, 26)
 # Durations in units of sqrt(h / g), with the height h of the center of mass of the standing robot:
 _DURATIONS = (  # of each mode
     *(np.inf, 6.0, 6.0, 10.0, 5.0, 5.0, 5.0, 5.0, np.inf, np.inf),
     *(3.5, 3.5, 3.5, 4.5, 5.5, 7.5, 5.0, 12.0, 6.0, 6.0, 6.0, 6.0),
+    *(9.0, 6.0, 6.0, 6.0),
 )
 _MOVES = (  # of the motion to the posture of a mode, from its beginning
     *(1.0, 1.0, 3.0, 7.0, *[0.6] * 4, 7.0, 7.0),
     *(3.0, 3.0, 3.0, 4.0, 5.0, 6.0, 3.0, 1.0, 2.0, 2.0, 2.0, 2.0),
+    *(6.0, 5.0, 5.0, 5.0),
 )
 _STIFFNESS, _DAMPING = 2.0, 0.1  # [m g h / rad], and [sqrt(h / g)] times the stiffness, of the joints after a fall
 _STIFF = 1.0  # [inertia of the joint / period of the law^2], largest stiffness, for the same reason
@@ -60,6 +64,9 @@ _PRONE = 0.6  # least size of the vertical component of the x axis of a base on 
 _LEVEL = 0.06  # [h], largest difference of the heights of toes and heels of a robot that squats
 _SQUATS = 0.33  # least height of the base in a squat, as above; that of a robot that sits on the ground is lower
 _WITHIN = 0.1  # [foot length], least distance of the capture point from both ends of the soles
+_OVER_HANDS_TILT = (
+    1.0  # [rad], inclination of a trunk that rises over hands and soles, from which on the law takes over
+)
 _RISING_TILT, _RISING_LOW = 1.4, 0.25  # [rad], inclination and height, as above, at which rising from a squat fails
 _PUSHES_UP, _PUSHES_OUT = 1.0, -0.4  # [leg length], place beyond its back to which a lying robot moves its feet
 
@@ -150,6 +157,7 @@ class Recovery(Wrapper):
                 sits[list(leg.columns)] = home.angles[list(leg.columns)]
         rising = _rising(robot, home)
         risen = [] if rising is None else [*rising.postures, home.angles, *rising.turns]
+        risen += [] if rising is None or rising.over_hands is None else [*rising.over_hands]
         postures = np.array([home.angles, home.angles, folded, home.angles, *turns, folded, sits, *risen])
         q_home = np.concatenate([robot.base.neutral(), home.angles])
         inertia = np.diag(inertia_matrix(robot, q_home))[robot.base.nv :]
@@ -251,11 +259,11 @@ class Recovery(Wrapper):
         )
         mode = _of_mode(now.mode, following)
         changes = (mode - now.mode) * (mode - now.mode) > 0.5
-        turned = changes & (((mode > LEFT - 0.5) & (mode < REAR + 0.5)) | (mode > ONTO_RIGHT - 0.5))
+        turned = ((mode > LEFT - 0.5) & (mode < REAR + 0.5)) | ((mode > ONTO_RIGHT - 0.5) & (mode < FROM_LEFT + 0.5))
         return _Memory(
             mode,
             where(changes, t, now.since),
-            where(mode < 0.5, 0.0, where(turned, now.turns + 1.0, now.turns)),
+            where(mode < 0.5, 0.0, where(changes & turned, now.turns + 1.0, now.turns)),
             where(changes, q[robot.base.nq :], now.angles),
         )
 
@@ -290,15 +298,27 @@ class Recovery(Wrapper):
         start = where(prone, float(SPREADS), where(x > _PRONE, onto, aside))
         failed = (z < np.cos(_RISING_TILT)) | (height < _RISING_LOW)
         stands = (z > np.cos(_UPRIGHT)) & (height > _RISEN)
+        takes_over = on_soles & over_soles & (z > np.cos(_OVER_HANDS_TILT))
+        drawn, over_hands = float(HEELS), ()
+        if rising.over_hands is not None:
+            drawn = float(ON_HANDS)
+            over_hands = (
+                where(over, float(LIFTS), float(ON_HANDS)),
+                where(over, float(RAISES_TRUNK), float(LIFTS)),
+                where(takes_over, float(RISES), where(over, float(STRAIGHTENS), float(RAISES_TRUNK))),
+                where(takes_over, float(RISES), where(over, float(DAMPS), float(STRAIGHTENS))),
+            )
         return start, (
             where(over, float(RAISES), float(SPREADS)),
             where(over, where(prone, float(BENDS), start), float(RAISES)),
-            *(where(over, float(mode + 1), float(mode)) for mode in range(BENDS, HEELS)),
+            *(where(over, float(mode + 1), float(mode)) for mode in (BENDS, PUSHES)),
+            where(over, drawn, float(DRAWS)),
             where(over, float(SQUATS), float(HEELS)),
             where(on_soles & over_soles, float(RISES), where(over, float(DAMPS), float(SQUATS))),
             where(stands, float(WALKS), where(over | failed, float(DAMPS), float(RISES))),
             *(where(over, start, float(mode)) for mode in (ONTO_RIGHT, ONTO_LEFT)),
             *(where(over, where(x > _PRONE, onto, float(SPREADS)), float(mode)) for mode in (FROM_RIGHT, FROM_LEFT)),
+            *over_hands,
         )
 
     def _over(self, t: Any, now: _Memory, unit: float) -> Any:
