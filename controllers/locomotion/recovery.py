@@ -60,6 +60,7 @@ _LOW, _STANDS = 0.4, 0.75
 _SIDE = 0.3  # least vertical component of a horizontal axis of a base that lies on its side
 _EDGE = 0.5  # largest vertical component of the axis of a base on its edge, from which the lower feet push on at once
 _RISEN = 0.9  # height of the base, as above, from which on a robot that rises from a squat follows its command
+_SETTLES = 4.0  # [sqrt(h / g)], shortest time in which the law raises a robot before it follows its command
 _PRONE = 0.6  # least size of the vertical component of the x axis of a base on its front, negative, or back, positive
 _LEVEL = 0.06  # [h], largest difference of the heights of toes and heels of a robot that squats
 _SQUATS = 0.33  # least height of the base in a squat, as above; that of a robot that sits on the ground is lower
@@ -67,6 +68,8 @@ _WITHIN = 0.1  # [foot length], least distance of the capture point from both en
 _OVER_HANDS_TILT = (
     1.0  # [rad], inclination of a trunk that rises over hands and soles, from which on the law takes over
 )
+_ANKLES, _MOST = 0.5, 0.25  # [rad], rotation of the ankles per error of the capture point over h, and the largest one
+_PLACE = 0.6  # of the capture point from the heels, 0, to the toes, 1, to which the ankles move it
 _RISING_TILT, _RISING_LOW = 1.4, 0.25  # [rad], inclination and height, as above, at which rising from a squat fails
 _PUSHES_UP, _PUSHES_OUT = 1.0, -0.4  # [leg length], place beyond its back to which a lying robot moves its feet
 
@@ -102,7 +105,9 @@ class Recovery(Wrapper):
 
     A robot with two legs and two arms turns to its front by an arm and a leg, pushes its trunk up with its hands, draws
     its knees under its hips, sits back on its heels, and shifts its soles under its center of mass; see
-    `legged.algorithms.legs.rising.rising_postures`. As soon as its capture point is over its level soles, the law
+    `legged.algorithms.legs.rising.rising_postures`. If its lowest squat has more than 0.4 of its standing height, it
+    spreads its legs with hands and soles on the ground, shifts its center of mass over the soles, and raises its trunk
+    instead. As soon as its capture point is over its level soles, the law
     starts anew and raises it from this squat, before it follows its command. Without two arms that are long and strong
     enough, or without a squat of at most 0.7 of its standing height within the limits of its joints, it remains damped,
     with a warning at the start. A robot that falls again while it rises repeats the sequence. Apollo, whose squat has
@@ -241,7 +246,9 @@ class Recovery(Wrapper):
         start = where(upright, float(FOLDS), side) if turns_over else float(DAMPS)
         rising: tuple[Any, ...] = ()
         if self._rises is not None:
-            start, rising = self._following_on_two(q, v, now, over, R[2], height / abs(base), even)
+            start, rising = self._following_on_two(
+                q, v, now, over, t - now.since > _SETTLES * unit, R[2], height / abs(base), even
+            )
         on_edge = (R[2, 2] > -_EDGE) & (R[2, 2] < _EDGE) & (x * x + y * y > _SIDE * _SIDE)
         other = (side - now.mode) * (side - now.mode) > 0.5
         onward = where(on_edge & other, side, float(FOLDS))
@@ -268,36 +275,29 @@ class Recovery(Wrapper):
         )
 
     def _following_on_two(
-        self, q: Array, v: Array, now: _Memory, over: Any, vertical: Array, height: Any, even: Any
+        self, q: Array, v: Array, now: _Memory, over: Any, settled: Any, vertical: Array, height: Any, even: Any
     ) -> tuple[Any, tuple[Any, ...]]:
         """Return the mode with which a fallen robot with two legs begins, and those after each mode from `SPREADS` on.
 
         Args:
             q: Configuration, (nq,). v: Velocity, (nv,). now: The memory. over: Whether the time of the mode has passed.
+            settled: Whether a robot may follow its command again, if it stands.
             vertical: Vertical components of the axes of the base, (3,), dimensionless.
             height: Of the base over the lowest foot, relative to that of the standing robot.
             even: 0 or 1, in turns, for the side to which the robot turns.
         """
         assert self._rises is not None
-        robot, rising, x, y, z = self._walking.robot, self._rises, *vertical
-        places, _ = point_motion(robot, q, np.zeros(robot.nv), [*rising.toes, *rising.heels])
-        heights = np.stack([place[2] for place in places])
-        lowest, level = heights[0], heights[0]
-        for each in heights[1:]:
-            lowest, level = np.minimum(lowest, each), np.maximum(level, each)
-        ahead = (places[0] + places[1] - places[2] - places[3])[:2]  # twice the length of the soles
-        capture = center_of_mass(robot, q) + self._walking.planner.time_unit / robot.mass * momentum(robot, q, v)[3:]
-        beyond = (2.0 * capture - places[2] - places[3])[:2]
-        share = beyond @ ahead / (ahead @ ahead + 1e-12)  # 0 at the heels, 1 at the toes
+        rising, x, y, z = self._rises, *vertical
+        share, difference, _ = self._capture_over_soles(q, v)
         over_soles = (share > _WITHIN) & (share < 1.0 - _WITHIN)
-        on_soles = level - lowest < _LEVEL * self._walking.height
+        on_soles = difference < _LEVEL * self._walking.height
         on_soles = on_soles & (z > np.cos(_RISING_TILT)) & (height > _SQUATS)
         prone = (x < -_PRONE) | (z > np.cos(_UPRIGHT))
         onto = where(even > 0.5, float(ONTO_LEFT), float(ONTO_RIGHT))
         aside = where(y > 0.0, float(FROM_RIGHT), float(FROM_LEFT))
         start = where(prone, float(SPREADS), where(x > _PRONE, onto, aside))
         failed = (z < np.cos(_RISING_TILT)) | (height < _RISING_LOW)
-        stands = (z > np.cos(_UPRIGHT)) & (height > _RISEN)
+        stands = (z > np.cos(_UPRIGHT)) & (height > _RISEN) & settled
         takes_over = on_soles & over_soles & (z > np.cos(_OVER_HANDS_TILT))
         drawn, over_hands = float(HEELS), ()
         if rising.over_hands is not None:
@@ -321,6 +321,24 @@ class Recovery(Wrapper):
             *over_hands,
         )
 
+    def _capture_over_soles(self, q: Array, v: Array) -> tuple[Any, Any, Any]:
+        """Return the place of the capture point over the soles, and their difference of heights and length, [m].
+
+        The place is 0 at the heels and 1 at the toes; the heights are those of toes and heels.
+        """
+        assert self._rises is not None
+        robot, rising = self._walking.robot, self._rises
+        places, _ = point_motion(robot, q, np.zeros(robot.nv), [*rising.toes, *rising.heels])
+        heights = np.stack([place[2] for place in places])
+        lowest, level = heights[0], heights[0]
+        for each in heights[1:]:
+            lowest, level = np.minimum(lowest, each), np.maximum(level, each)
+        ahead = 0.5 * (places[0] + places[1] - places[2] - places[3])[:2]
+        capture = center_of_mass(robot, q) + self._walking.planner.time_unit / robot.mass * momentum(robot, q, v)[3:]
+        beyond = (capture - 0.5 * (places[2] + places[3]))[:2]
+        square = ahead @ ahead + 1e-12
+        return beyond @ ahead / square, level - lowest, np.sqrt(square)
+
     def _over(self, t: Any, now: _Memory, unit: float) -> Any:
         """Return whether the time of a mode has passed."""
         return t - now.since >= _of_mode(now.mode, [min(unit * x, 1e9) for x in _DURATIONS[: len(self._postures)]])
@@ -332,6 +350,11 @@ class Recovery(Wrapper):
         x = np.minimum((t - now.since) / _of_mode(now.mode, [unit * x for x in _MOVES[: len(self._postures)]]), 1.0)
         target = np.stack([_of_mode(now.mode, self._postures[:, k]) for k in range(robot.nj)])
         desired = now.angles + x * x * (3.0 - 2.0 * x) * (target - now.angles)
+        if self._rises is not None and self._rises.over_hands is not None:  # the ankles move the center of pressure
+            share, _, length = self._capture_over_soles(q, v)
+            shift = _ANKLES * length / walker.height * (share - _PLACE)
+            shift = np.minimum(np.maximum(shift, -_MOST), _MOST)
+            desired = desired - where(now.mode > ON_HANDS - 0.5, shift, 0.0) * self._rises.ankles
         spring = where((now.mode > DAMPS + 0.5), self._stiffness, np.zeros(robot.nj))
         joints = spring * (desired - q[robot.base.nq :]) - self._damping * v[robot.base.nv :]
         return np.concatenate([np.zeros(robot.base.nv), joints])

@@ -34,19 +34,17 @@ _ONTO = (((-0.95, 0.1, 0.1), (0.9, 1.8, 0.0)), ((0.0, 0.1, -0.97), (0.0, 0.1, 0.
 _FROM = (((0.95, 0.1, 0.0), (2.2, 2.2, 0.0)), ((0.8, 0.3, 0.0), (0.0, 0.1, 0.0)))
 _SQUAT = (0.94, 0.2, -0.07)  # place of the hands in the squat, as in `_RISING`
 _SQUAT_PITCHES = (0.75, 0.5, 0.25)  # [rad], candidates of the forward inclination of the trunk
-_SQUAT_LEAST, _SQUAT_MOST = 0.36, 0.7  # [of that of standing], heights of the base; from higher ones T1 and NAO fall
-_SQUAT_LOW = (
-    0.46  # [of that of standing], height of the base above which a robot does not come from its heels onto its soles
-)
+_SQUAT_LEAST, _SQUAT_MOST = 0.36, 0.8  # [of that of standing], heights of the base
+_SQUAT_LOW = 0.4  # the same, of the highest squat onto which a robot comes from its heels
 # Center of mass from heels to toes, [sole length], height of the hands and distance ahead of the toes, [leg length],
 # NaN for free arms, and inclination of the trunk, [rad], NaN for free, of a robot that rises over its hands and soles:
 _OVER_HANDS = (
-    (0.8, 0.0, 0.7, np.nan),
+    (0.8, 0.0, 0.9, np.nan),
     (0.7, 0.05, 0.4, np.nan),
     (0.6, np.nan, np.nan, 1.2),
     (0.55, np.nan, np.nan, 0.8),
 )
-_OUTWARD, _PARALLEL = 0.2, 0.1  # [leg length], of the hands from the shoulders; weight of the directions of the soles
+_OUTWARD, _PARALLEL = 0.2, 0.05  # [leg length], of the hands from the shoulders; weight of the directions of the soles
 _FORWARD = (-1.0, 3.0)  # [rad], range of the inclination of the trunk
 _SQUAT_BEHIND = 0.15  # [foot length] of the center of mass behind the toes
 _HEELS = 1.2  # [rad], angle of the knee less that of the hip of a robot on its heels
@@ -87,12 +85,14 @@ class Rising(NamedTuple):
             ground, hands lifted, and two with a trunk that rises; None if the squat is low.
         turns: Joint positions, (4, nj), that turn a robot on its back onto its right and its left side, and from its
             right and its left side to its front.
+        ankles: Directions in which the ankles bend in the standing posture, (nj,), 1 or -1; 0 for other joints.
         toes, heels: Foremost and rearmost points of the two soles, (link, position (3,), [m], link axes).
     """
 
     postures: Array
     over_hands: Array | None
     turns: Array
+    ankles: Array
     toes: list[tuple[int, Array]]
     heels: list[tuple[int, Array]]
 
@@ -167,7 +167,9 @@ def rising_postures(robot: Robot, home: Home) -> Rising:
 
     The arms go sideways, up, and beside the shoulders; they push the trunk up; the knees are drawn under the hips, the
     toes on the ground; the hips move back over the heels; and the soles are on the ground in a squat, with the center
-    of mass over them. Its arms are to be at least 0.6 of the length of the legs, and to push with 0.07 of the weight.
+    of mass over them. A robot whose lowest squat has more than 0.4 of its standing height, since its joints bend too
+    little, spreads its legs instead until hands and soles are on the ground, and raises its trunk. Its arms are to be
+    at least 0.6 of the length of the legs, and to push with 0.07 of the weight.
 
     Args:
         robot: The robot. home: Its standing posture.
@@ -211,7 +213,9 @@ def rising_postures(robot: Robot, home: Home) -> Rising:
     postures[-1], height = search.squat(search.posture(squatting, squatting, postures[4]))
     over_hands = None if height < _SQUAT_LOW else search.over_hands()
     turns = [search.posture(*order) for upper, lower in (_ONTO, _FROM) for order in ((upper, lower), (lower, upper))]
-    return Rising(np.array(postures), over_hands, np.array(turns), search.toes, search.heels)
+    ankles = np.zeros(robot.nj)
+    ankles[search.pitch[:, 2]] = search.signs[:, 2]
+    return Rising(np.array(postures), over_hands, np.array(turns), ankles, search.toes, search.heels)
 
 
 class _RisingSearch:
