@@ -43,12 +43,12 @@ ON_HANDS, LIFTS, RAISES_TRUNK, STRAIGHTENS = range(22, 26)
 _DURATIONS = (  # of each mode
     *(np.inf, 6.0, 6.0, 10.0, 5.0, 5.0, 5.0, 5.0, np.inf, np.inf),
     *(3.5, 3.5, 3.5, 4.5, 5.5, 7.5, 5.0, 12.0, 6.0, 6.0, 6.0, 6.0),
-    *(9.0, 6.0, 6.0, 6.0),
+    *(9.0, 6.0, 6.0, 9.0),
 )
 _MOVES = (  # of the motion to the posture of a mode, from its beginning
     *(1.0, 1.0, 3.0, 7.0, *[0.6] * 4, 7.0, 7.0),
     *(3.0, 3.0, 3.0, 4.0, 5.0, 6.0, 3.0, 1.0, 2.0, 2.0, 2.0, 2.0),
-    *(6.0, 5.0, 5.0, 5.0),
+    *(6.0, 5.0, 5.0, 6.0),
 )
 _STIFFNESS, _DAMPING = 2.0, 0.1  # [m g h / rad], and [sqrt(h / g)] times the stiffness, of the joints after a fall
 _STIFF = 1.0  # [inertia of the joint / period of the law^2], largest stiffness, for the same reason
@@ -65,9 +65,7 @@ _PRONE = 0.6  # least size of the vertical component of the x axis of a base on 
 _LEVEL = 0.06  # [h], largest difference of the heights of toes and heels of a robot that squats
 _SQUATS = 0.33  # least height of the base in a squat, as above; that of a robot that sits on the ground is lower
 _WITHIN = 0.1  # [foot length], least distance of the capture point from both ends of the soles
-_OVER_HANDS_TILT = (
-    1.0  # [rad], inclination of a trunk that rises over hands and soles, from which on the law takes over
-)
+_RAISED = 0.6  # [rad], inclination of a trunk that rises over the hands from which on the law takes over
 _ANKLES, _MOST = 0.5, 0.25  # [rad], rotation of the ankles per error of the capture point over h, and the largest one
 _PLACE = 0.6  # of the capture point from the heels, 0, to the toes, 1, to which the ankles move it
 _RISING_TILT, _RISING_LOW = 1.4, 0.25  # [rad], inclination and height, as above, at which rising from a squat fails
@@ -271,8 +269,12 @@ class Recovery(Wrapper):
             mode,
             where(changes, t, now.since),
             where(mode < 0.5, 0.0, where(changes & turned, now.turns + 1.0, now.turns)),
-            where(changes, q[robot.base.nq :], now.angles),
+            where(changes, where(now.mode > SPREADS - 0.5, self._target(now.mode), q[robot.base.nq :]), now.angles),
         )
+
+    def _target(self, mode: Any) -> Array:
+        """Return the posture of a mode, (nj,), [rad] or [m]."""
+        return np.stack([_of_mode(mode, column) for column in self._postures.T])
 
     def _following_on_two(
         self, q: Array, v: Array, now: _Memory, over: Any, settled: Any, vertical: Array, height: Any, even: Any
@@ -298,7 +300,7 @@ class Recovery(Wrapper):
         start = where(prone, float(SPREADS), where(x > _PRONE, onto, aside))
         failed = (z < np.cos(_RISING_TILT)) | (height < _RISING_LOW)
         stands = (z > np.cos(_UPRIGHT)) & (height > _RISEN) & settled
-        takes_over = on_soles & over_soles & (z > np.cos(_OVER_HANDS_TILT))
+        takes_over = on_soles & over_soles & (z > np.cos(_RAISED))
         drawn, over_hands = float(HEELS), ()
         if rising.over_hands is not None:
             drawn = float(ON_HANDS)
@@ -348,8 +350,7 @@ class Recovery(Wrapper):
         walker = self._walking
         robot, unit = walker.robot, walker.planner.time_unit
         x = np.minimum((t - now.since) / _of_mode(now.mode, [unit * x for x in _MOVES[: len(self._postures)]]), 1.0)
-        target = np.stack([_of_mode(now.mode, self._postures[:, k]) for k in range(robot.nj)])
-        desired = now.angles + x * x * (3.0 - 2.0 * x) * (target - now.angles)
+        desired = now.angles + x * x * (3.0 - 2.0 * x) * (self._target(now.mode) - now.angles)
         if self._rises is not None and self._rises.over_hands is not None:  # the ankles move the center of pressure
             share, _, length = self._capture_over_soles(q, v)
             shift = _ANKLES * length / walker.height * (share - _PLACE)

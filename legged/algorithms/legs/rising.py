@@ -41,10 +41,10 @@ _SQUAT_LOW = 0.4  # the same, of the highest squat onto which a robot comes from
 _OVER_HANDS = (
     (0.8, 0.0, 0.9, np.nan),
     (0.7, 0.05, 0.4, np.nan),
-    (0.6, np.nan, np.nan, 1.2),
-    (0.55, np.nan, np.nan, 0.8),
+    (0.6, np.nan, np.nan, 1.1),
+    (0.5, np.nan, np.nan, 0.4),
 )
-_OUTWARD, _PARALLEL = 0.2, 0.05  # [leg length], of the hands from the shoulders; weight of the directions of the soles
+_OUTWARD, _PARALLEL = 0.2, 0.1  # [leg length], of the hands from the shoulders; weight of the directions of the soles
 _FORWARD = (-1.0, 3.0)  # [rad], range of the inclination of the trunk
 _SQUAT_BEHIND = 0.15  # [foot length] of the center of mass behind the toes
 _HEELS = 1.2  # [rad], angle of the knee less that of the hip of a robot on its heels
@@ -300,7 +300,7 @@ class _RisingSearch:
                 ahead = np.array([np.cos(x[-1]), 0.0, np.sin(x[-1])])
                 toes, heels, hands = points[4:6], points[6:8], points[[1, 3]]
                 ground = (points[4:8] @ up).mean()
-                turned = _PARALLEL * (toes - heels)[:, 1]
+                turned = _PARALLEL * np.array([*((toes - heels) @ ahead - sole), *(toes - heels)[:, 1]])
                 over = (mass - heels.mean(axis=0)) @ ahead - share * sole
                 lengths = [*(points[8:] @ up - level - ground), *turned, over, (toes[0] - toes[1]) @ ahead]
                 if np.isnan(lift):
