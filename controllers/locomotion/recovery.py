@@ -265,11 +265,14 @@ class Recovery(Wrapper):
         mode = _of_mode(now.mode, following)
         changes = (mode - now.mode) * (mode - now.mode) > 0.5
         turned = ((mode > LEFT - 0.5) & (mode < REAR + 0.5)) | ((mode > ONTO_RIGHT - 0.5) & (mode < FROM_LEFT + 0.5))
+        reached = q[robot.base.nq :]
+        if self._rises is not None and self._rises.over_hands is not None:  # its springs remain under load
+            reached = where(now.mode > SPREADS - 0.5, self._target(now.mode), reached)
         return _Memory(
             mode,
             where(changes, t, now.since),
             where(mode < 0.5, 0.0, where(changes & turned, now.turns + 1.0, now.turns)),
-            where(changes, where(now.mode > SPREADS - 0.5, self._target(now.mode), q[robot.base.nq :]), now.angles),
+            where(changes, reached, now.angles),
         )
 
     def _target(self, mode: Any) -> Array:
@@ -331,15 +334,14 @@ class Recovery(Wrapper):
         assert self._rises is not None
         robot, rising = self._walking.robot, self._rises
         places, _ = point_motion(robot, q, np.zeros(robot.nv), [*rising.toes, *rising.heels])
-        heights = np.stack([place[2] for place in places])
-        lowest, level = heights[0], heights[0]
-        for each in heights[1:]:
-            lowest, level = np.minimum(lowest, each), np.maximum(level, each)
+        first, second, third, fourth = (place[2] for place in places)
+        lowest = np.minimum(np.minimum(first, second), np.minimum(third, fourth))
+        highest = np.maximum(np.maximum(first, second), np.maximum(third, fourth))
         ahead = 0.5 * (places[0] + places[1] - places[2] - places[3])[:2]
         capture = center_of_mass(robot, q) + self._walking.planner.time_unit / robot.mass * momentum(robot, q, v)[3:]
         beyond = (capture - 0.5 * (places[2] + places[3]))[:2]
         square = ahead @ ahead + 1e-12
-        return beyond @ ahead / square, level - lowest, np.sqrt(square)
+        return beyond @ ahead / square, highest - lowest, np.sqrt(square)
 
     def _over(self, t: Any, now: _Memory, unit: float) -> Any:
         """Return whether the time of a mode has passed."""
