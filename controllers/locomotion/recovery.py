@@ -103,13 +103,12 @@ class Recovery(Wrapper):
 
     A robot with two legs and two arms turns to its front by an arm and a leg, pushes its trunk up with its hands, draws
     its knees under its hips, sits back on its heels, and shifts its soles under its center of mass; see
-    `legged.algorithms.legs.rising.rising_postures`. If its lowest squat has more than 0.4 of its standing height, it
-    spreads its legs with hands and soles on the ground, shifts its center of mass over the soles, and raises its trunk
-    instead. As soon as its capture point is over its level soles, the law
-    starts anew and raises it from this squat, before it follows its command. Without two arms that are long and strong
-    enough, or without a squat of at most 0.7 of its standing height within the limits of its joints, it remains damped,
-    with a warning at the start. A robot that falls again while it rises repeats the sequence. Apollo, whose squat has
-    0.64 of its standing height, does not succeed.
+    `legged.algorithms.legs.rising.rising_postures`. If its legs bend too little for this, it spreads them until hands
+    and soles are on the ground, shifts its center of mass over the soles, and raises its trunk. As soon as its capture
+    point is over its level soles, the law starts anew and raises it, before it follows its command. Without two arms
+    that are long and strong enough, or without a squat of at most 0.8 of its standing height, it remains damped, with a
+    warning at the start. A robot that falls again while it rises repeats the sequence. Apollo and TienKung 2 Lite do
+    not succeed; Booster T1 rises from its front, but does not turn over from its back.
 
     With `rest` a robot that stands lies down, sits down and stands up when it is to.
 
@@ -295,8 +294,7 @@ class Recovery(Wrapper):
         rising, x, y, z = self._rises, *vertical
         share, difference, _ = self._capture_over_soles(q, v)
         over_soles = (share > _WITHIN) & (share < 1.0 - _WITHIN)
-        on_soles = difference < _LEVEL * self._walking.height
-        on_soles = on_soles & (z > np.cos(_RISING_TILT)) & (height > _SQUATS)
+        on_soles = (difference < _LEVEL * self._walking.height) & (z > np.cos(_RISING_TILT)) & (height > _SQUATS)
         prone = (x < -_PRONE) | (z > np.cos(_UPRIGHT))
         onto = where(even > 0.5, float(ONTO_LEFT), float(ONTO_RIGHT))
         aside = where(y > 0.0, float(FROM_RIGHT), float(FROM_LEFT))

@@ -35,7 +35,7 @@ _FROM = (((0.95, 0.1, 0.0), (2.2, 2.2, 0.0)), ((0.8, 0.3, 0.0), (0.0, 0.1, 0.0))
 _SQUAT = (0.94, 0.2, -0.07)  # place of the hands in the squat, as in `_RISING`
 _SQUAT_PITCHES = (0.75, 0.5, 0.25)  # [rad], candidates of the forward inclination of the trunk
 _SQUAT_LEAST, _SQUAT_MOST = 0.36, 0.8  # [of that of standing], heights of the base
-_SQUAT_LOW = 0.4  # the same, of the highest squat onto which a robot comes from its heels
+_SQUAT_LOW, _ANKLE = 0.48, 0.7  # the same, [rad], highest squat and least range of the ankles to rise from the heels
 # Center of mass from heels to toes, [sole length], height of the hands and distance ahead of the toes, [leg length],
 # NaN for free arms, and inclination of the trunk, [rad], NaN for free, of a robot that rises over its hands and soles:
 _OVER_HANDS = (
@@ -81,8 +81,8 @@ class Rising(NamedTuple):
 
     Attributes:
         postures: Joint positions, (7, nj), [rad] or [m], in the order of the motion; the last is the squat.
-        over_hands: Joint positions, (4, nj), that follow the fifth of them if the squat is high: hands and soles on the
-            ground, hands lifted, and two with a trunk that rises; None if the squat is low.
+        over_hands: Joint positions, (4, nj), that follow the fifth of them if the legs bend too little: hands and soles
+            on the ground, hands lifted, and two with a trunk that rises; None otherwise.
         turns: Joint positions, (4, nj), that turn a robot on its back onto its right and its left side, and from its
             right and its left side to its front.
         ankles: Directions in which the ankles bend in the standing posture, (nj,), 1 or -1; 0 for other joints.
@@ -167,16 +167,16 @@ def rising_postures(robot: Robot, home: Home) -> Rising:
 
     The arms go sideways, up, and beside the shoulders; they push the trunk up; the knees are drawn under the hips, the
     toes on the ground; the hips move back over the heels; and the soles are on the ground in a squat, with the center
-    of mass over them. A robot whose lowest squat has more than 0.4 of its standing height, since its joints bend too
-    little, spreads its legs instead until hands and soles are on the ground, and raises its trunk. Its arms are to be
-    at least 0.6 of the length of the legs, and to push with 0.07 of the weight.
+    of mass over them. A robot whose lowest squat has more than 0.48 of its standing height, or whose ankles bend by
+    less than 0.7 rad, spreads its legs instead until hands and soles are on the ground, and raises its trunk. Its arms
+    are to be at least 0.6 of the length of the legs, and to push with 0.07 of the weight.
 
     Args:
         robot: The robot. home: Its standing posture.
 
     Raises:
         DefinitionError: The robot has other than two legs with three pitch joints each, feet with fewer than three
-            contact points, no two arms of three joints or more, short or weak ones, or no squat of at most 0.7 of its
+            contact points, no two arms of three joints or more, short or weak ones, or no squat of at most 0.8 of its
             standing height within the limits of its joints.
     """
     legs = home.legs
@@ -211,7 +211,8 @@ def rising_postures(robot: Robot, home: Home) -> Rising:
         postures[k] = search.posture(_RISING[k], _RISING[k], None if near is None else postures[near])
     squatting = _SQUAT, (_FARTHEST[0], _BENT, _BENT)
     postures[-1], height = search.squat(search.posture(squatting, squatting, postures[4]))
-    over_hands = None if height < _SQUAT_LOW else search.over_hands()
+    from_heels = height < _SQUAT_LOW and search.ankles >= _ANKLE
+    over_hands = None if from_heels else search.over_hands()
     turns = [search.posture(*order) for upper, lower in (_ONTO, _FROM) for order in ((upper, lower), (lower, upper))]
     ankles = np.zeros(robot.nj)
     ankles[search.pitch[:, 2]] = search.signs[:, 2]
@@ -244,6 +245,8 @@ class _RisingSearch:
             ):
                 chosen_contacts = [c for c, is_end in zip(own, chosen, strict=True) if is_end]
                 ends.append((chosen_contacts[0].link, np.mean([c.position for c in chosen_contacts], axis=0)))
+        ankles = self.pitch[:, 2]
+        self.ankles = float(np.where(self.signs[:, 2] > 0.0, self.upper[ankles], -self.lower[ankles]).min())
         # The inclination of the trunk is a further variable after the joint positions in `over_hands`.
         self.lower, self.upper = np.append(self.lower, _FORWARD[0]), np.append(self.upper, _FORWARD[1])
         hands = [point for arm in arms for point in ((arm.shoulder, np.zeros(3)), (arm.hand, arm.end))]
