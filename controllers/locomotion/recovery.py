@@ -65,7 +65,7 @@ _PRONE = 0.6  # least size of the vertical component of the x axis of a base on 
 _LEVEL = 0.06  # [h], largest difference of the heights of toes and heels of a robot that squats
 _SQUATS = 0.33  # least height of the base in a squat, as above; that of a robot that sits on the ground is lower
 _WITHIN = 0.1  # [foot length], least distance of the capture point from both ends of the soles
-_RAISED = 0.6  # [rad], inclination of a trunk that rises over the hands from which on the law takes over
+_RAISED = 1.0  # [rad], inclination of a trunk that rises over the hands from which on the law takes over
 _ANKLES, _MOST = 0.5, 0.25  # [rad], rotation of the ankles per error of the capture point over h, and the largest one
 _PLACE = 0.6  # of the capture point from the heels, 0, to the toes, 1, to which the ankles move it
 _RISING_TILT, _RISING_LOW = 1.4, 0.25  # [rad], inclination and height, as above, at which rising from a squat fails
@@ -106,9 +106,9 @@ class Recovery(Wrapper):
     `legged.algorithms.legs.rising.rising_postures`. If its legs bend too little for this, it spreads them until hands
     and soles are on the ground, shifts its center of mass over the soles, and raises its trunk. As soon as its capture
     point is over its level soles, the law starts anew and raises it, before it follows its command. Without two arms
-    that are long and strong enough, or without a squat of at most 0.8 of its standing height, it remains damped, with a
+    that are long and strong enough, or without a squat of at most 0.7 of its standing height, it remains damped, with a
     warning at the start. A robot that falls again while it rises repeats the sequence. Apollo and TienKung 2 Lite do
-    not succeed; Booster T1 rises from its front, but does not turn over from its back.
+    not succeed.
 
     With `rest` a robot that stands lies down, sits down and stands up when it is to.
 

@@ -34,15 +34,15 @@ _ONTO = (((-0.95, 0.1, 0.1), (0.9, 1.8, 0.0)), ((0.0, 0.1, -0.97), (0.0, 0.1, 0.
 _FROM = (((0.95, 0.1, 0.0), (2.2, 2.2, 0.0)), ((0.8, 0.3, 0.0), (0.0, 0.1, 0.0)))
 _SQUAT = (0.94, 0.2, -0.07)  # place of the hands in the squat, as in `_RISING`
 _SQUAT_PITCHES = (0.75, 0.5, 0.25)  # [rad], candidates of the forward inclination of the trunk
-_SQUAT_LEAST, _SQUAT_MOST = 0.36, 0.8  # [of that of standing], heights of the base
+_SQUAT_LEAST, _SQUAT_MOST = 0.36, 0.7  # [of that of standing], heights of the base
 _SQUAT_LOW, _ANKLE = 0.48, 0.7  # the same, [rad], highest squat and least range of the ankles to rise from the heels
 # Center of mass from heels to toes, [sole length], height of the hands and distance ahead of the toes, [leg length],
 # NaN for free arms, and inclination of the trunk, [rad], NaN for free, of a robot that rises over its hands and soles:
 _OVER_HANDS = (
     (0.8, 0.0, 0.9, np.nan),
     (0.7, 0.05, 0.4, np.nan),
-    (0.6, np.nan, np.nan, 1.1),
-    (0.5, np.nan, np.nan, 0.4),
+    (0.6, np.nan, np.nan, 1.2),
+    (0.55, np.nan, np.nan, 0.8),
 )
 _OUTWARD, _PARALLEL = 0.2, 0.1  # [leg length], of the hands from the shoulders; weight of the directions of the soles
 _FORWARD = (-1.0, 3.0)  # [rad], range of the inclination of the trunk
@@ -176,7 +176,7 @@ def rising_postures(robot: Robot, home: Home) -> Rising:
 
     Raises:
         DefinitionError: The robot has other than two legs with three pitch joints each, feet with fewer than three
-            contact points, no two arms of three joints or more, short or weak ones, or no squat of at most 0.8 of its
+            contact points, no two arms of three joints or more, short or weak ones, or no squat of at most 0.7 of its
             standing height within the limits of its joints.
     """
     legs = home.legs

@@ -98,9 +98,9 @@ def test_a_robot_with_a_high_squat_rises_over_its_hands():
             toes, heels = point_positions(robot, q, rising.toes), point_positions(robot, q, rising.heels)
             ahead = (toes - heels).mean(axis=0)
             share = (center_of_mass(robot, q) - heels.mean(axis=0)) @ ahead / (ahead @ ahead)
-            assert share == pytest.approx((0.8, 0.7, 0.6, 0.5)[k], abs=0.01)
+            assert share == pytest.approx((0.8, 0.7, 0.6, 0.55)[k], abs=0.01)
         inclinations.append(np.arctan2(-up[0], up[2]))
-    np.testing.assert_allclose(inclinations[2:], (1.1, 0.4), atol=0.01)  # [rad]
+    np.testing.assert_allclose(inclinations[2:], (1.2, 0.8), atol=0.01)  # [rad]
 
 
 @needs_g1
