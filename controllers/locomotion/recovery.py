@@ -32,19 +32,23 @@ MODES = (
     *("spreads its arms", "raises its arms", "bends its arms", "pushes its trunk up", "draws its knees in"),
     *("sits on its heels", "squats", "rises from its squat"),
     *(f"{how} its {side} side" for how in ("turns onto", "falls forward from") for side in ("right", "left")),
+    *("stands on hands and feet", "lifts its hands", "raises its trunk", "straightens"),
 )
 WALKS, DAMPS, FOLDS, STANDS_UP, LEFT, RIGHT, FRONT, REAR, LIES, SITS = range(10)
 SPREADS, RAISES, BENDS, PUSHES, DRAWS, HEELS, SQUATS, RISES, ONTO_RIGHT, ONTO_LEFT, FROM_RIGHT, FROM_LEFT = range(
     10, 22
 )
+ON_HANDS, LIFTS, RAISES_TRUNK, STRAIGHTENS = range(22, 26)
 # Durations in units of sqrt(h / g), with the height h of the center of mass of the standing robot:
 _DURATIONS = (  # of each mode
     *(np.inf, 6.0, 6.0, 10.0, 5.0, 5.0, 5.0, 5.0, np.inf, np.inf),
     *(3.5, 3.5, 3.5, 4.5, 5.5, 7.5, 5.0, 12.0, 6.0, 6.0, 6.0, 6.0),
+    *(9.0, 6.0, 6.0, 9.0),
 )
 _MOVES = (  # of the motion to the posture of a mode, from its beginning
     *(1.0, 1.0, 3.0, 7.0, *[0.6] * 4, 7.0, 7.0),
     *(3.0, 3.0, 3.0, 4.0, 5.0, 6.0, 3.0, 1.0, 2.0, 2.0, 2.0, 2.0),
+    *(6.0, 5.0, 5.0, 6.0),
 )
 _STIFFNESS, _DAMPING = 2.0, 0.1  # [m g h / rad], and [sqrt(h / g)] times the stiffness, of the joints after a fall
 _STIFF = 1.0  # [inertia of the joint / period of the law^2], largest stiffness, for the same reason
@@ -56,10 +60,14 @@ _LOW, _STANDS = 0.4, 0.75
 _SIDE = 0.3  # least vertical component of a horizontal axis of a base that lies on its side
 _EDGE = 0.5  # largest vertical component of the axis of a base on its edge, from which the lower feet push on at once
 _RISEN = 0.9  # height of the base, as above, from which on a robot that rises from a squat follows its command
+_SETTLES = 4.0  # [sqrt(h / g)], shortest time in which the law raises a robot before it follows its command
 _PRONE = 0.6  # least size of the vertical component of the x axis of a base on its front, negative, or back, positive
 _LEVEL = 0.06  # [h], largest difference of the heights of toes and heels of a robot that squats
 _SQUATS = 0.33  # least height of the base in a squat, as above; that of a robot that sits on the ground is lower
 _WITHIN = 0.1  # [foot length], least distance of the capture point from both ends of the soles
+_RAISED = 1.0  # [rad], inclination of a trunk that rises over the hands from which on the law takes over
+_ANKLES, _MOST = 0.5, 0.25  # [rad], rotation of the ankles per error of the capture point over h, and the largest one
+_PLACE = 0.6  # of the capture point from the heels, 0, to the toes, 1, to which the ankles move it
 _RISING_TILT, _RISING_LOW = 1.4, 0.25  # [rad], inclination and height, as above, at which rising from a squat fails
 _PUSHES_UP, _PUSHES_OUT = 1.0, -0.4  # [leg length], place beyond its back to which a lying robot moves its feet
 
@@ -95,11 +103,12 @@ class Recovery(Wrapper):
 
     A robot with two legs and two arms turns to its front by an arm and a leg, pushes its trunk up with its hands, draws
     its knees under its hips, sits back on its heels, and shifts its soles under its center of mass; see
-    `legged.algorithms.legs.rising.rising_postures`. As soon as its capture point is over its level soles, the law
-    starts anew and raises it from this squat, before it follows its command. Without two arms that are long and strong
-    enough, or without a squat of at most 0.7 of its standing height within the limits of its joints, it remains damped,
-    with a warning at the start. A robot that falls again while it rises repeats the sequence. Apollo, whose squat has
-    0.64 of its standing height, does not succeed.
+    `legged.algorithms.legs.rising.rising_postures`. If its legs bend too little for this, it spreads them until hands
+    and soles are on the ground, shifts its center of mass over the soles, and raises its trunk. As soon as its capture
+    point is over its level soles, the law starts anew and raises it, before it follows its command. Without two arms
+    that are long and strong enough, or without a squat of at most 0.7 of its standing height, it remains damped, with a
+    warning at the start. A robot that falls again while it rises repeats the sequence. Apollo and TienKung 2 Lite do
+    not succeed.
 
     With `rest` a robot that stands lies down, sits down and stands up when it is to.
 
@@ -150,6 +159,7 @@ class Recovery(Wrapper):
                 sits[list(leg.columns)] = home.angles[list(leg.columns)]
         rising = _rising(robot, home)
         risen = [] if rising is None else [*rising.postures, home.angles, *rising.turns]
+        risen += [] if rising is None or rising.over_hands is None else [*rising.over_hands]
         postures = np.array([home.angles, home.angles, folded, home.angles, *turns, folded, sits, *risen])
         q_home = np.concatenate([robot.base.neutral(), home.angles])
         inertia = np.diag(inertia_matrix(robot, q_home))[robot.base.nv :]
@@ -233,7 +243,9 @@ class Recovery(Wrapper):
         start = where(upright, float(FOLDS), side) if turns_over else float(DAMPS)
         rising: tuple[Any, ...] = ()
         if self._rises is not None:
-            start, rising = self._following_on_two(q, v, now, over, R[2], height / abs(base), even)
+            start, rising = self._following_on_two(
+                q, v, now, over, t - now.since > _SETTLES * unit, R[2], height / abs(base), even
+            )
         on_edge = (R[2, 2] > -_EDGE) & (R[2, 2] < _EDGE) & (x * x + y * y > _SIDE * _SIDE)
         other = (side - now.mode) * (side - now.mode) > 0.5
         onward = where(on_edge & other, side, float(FOLDS))
@@ -251,55 +263,83 @@ class Recovery(Wrapper):
         )
         mode = _of_mode(now.mode, following)
         changes = (mode - now.mode) * (mode - now.mode) > 0.5
-        turned = changes & (((mode > LEFT - 0.5) & (mode < REAR + 0.5)) | (mode > ONTO_RIGHT - 0.5))
+        turned = ((mode > LEFT - 0.5) & (mode < REAR + 0.5)) | ((mode > ONTO_RIGHT - 0.5) & (mode < FROM_LEFT + 0.5))
+        reached = q[robot.base.nq :]
+        if self._rises is not None and self._rises.over_hands is not None:  # its springs remain under load
+            reached = where(now.mode > SPREADS - 0.5, self._target(now.mode), reached)
         return _Memory(
             mode,
             where(changes, t, now.since),
-            where(mode < 0.5, 0.0, where(turned, now.turns + 1.0, now.turns)),
-            where(changes, q[robot.base.nq :], now.angles),
+            where(mode < 0.5, 0.0, where(changes & turned, now.turns + 1.0, now.turns)),
+            where(changes, reached, now.angles),
         )
 
+    def _target(self, mode: Any) -> Array:
+        """Return the posture of a mode, (nj,), [rad] or [m]."""
+        return np.stack([_of_mode(mode, column) for column in self._postures.T])
+
     def _following_on_two(
-        self, q: Array, v: Array, now: _Memory, over: Any, vertical: Array, height: Any, even: Any
+        self, q: Array, v: Array, now: _Memory, over: Any, settled: Any, vertical: Array, height: Any, even: Any
     ) -> tuple[Any, tuple[Any, ...]]:
         """Return the mode with which a fallen robot with two legs begins, and those after each mode from `SPREADS` on.
 
         Args:
             q: Configuration, (nq,). v: Velocity, (nv,). now: The memory. over: Whether the time of the mode has passed.
+            settled: Whether a robot may follow its command again, if it stands.
             vertical: Vertical components of the axes of the base, (3,), dimensionless.
             height: Of the base over the lowest foot, relative to that of the standing robot.
             even: 0 or 1, in turns, for the side to which the robot turns.
         """
         assert self._rises is not None
-        robot, rising, x, y, z = self._walking.robot, self._rises, *vertical
-        places, _ = point_motion(robot, q, np.zeros(robot.nv), [*rising.toes, *rising.heels])
-        heights = np.stack([place[2] for place in places])
-        lowest, level = heights[0], heights[0]
-        for each in heights[1:]:
-            lowest, level = np.minimum(lowest, each), np.maximum(level, each)
-        ahead = (places[0] + places[1] - places[2] - places[3])[:2]  # twice the length of the soles
-        capture = center_of_mass(robot, q) + self._walking.planner.time_unit / robot.mass * momentum(robot, q, v)[3:]
-        beyond = (2.0 * capture - places[2] - places[3])[:2]
-        share = beyond @ ahead / (ahead @ ahead + 1e-12)  # 0 at the heels, 1 at the toes
+        rising, x, y, z = self._rises, *vertical
+        share, difference, _ = self._capture_over_soles(q, v)
         over_soles = (share > _WITHIN) & (share < 1.0 - _WITHIN)
-        on_soles = level - lowest < _LEVEL * self._walking.height
-        on_soles = on_soles & (z > np.cos(_RISING_TILT)) & (height > _SQUATS)
+        on_soles = (difference < _LEVEL * self._walking.height) & (z > np.cos(_RISING_TILT)) & (height > _SQUATS)
         prone = (x < -_PRONE) | (z > np.cos(_UPRIGHT))
         onto = where(even > 0.5, float(ONTO_LEFT), float(ONTO_RIGHT))
         aside = where(y > 0.0, float(FROM_RIGHT), float(FROM_LEFT))
         start = where(prone, float(SPREADS), where(x > _PRONE, onto, aside))
         failed = (z < np.cos(_RISING_TILT)) | (height < _RISING_LOW)
-        stands = (z > np.cos(_UPRIGHT)) & (height > _RISEN)
+        stands = (z > np.cos(_UPRIGHT)) & (height > _RISEN) & settled
+        takes_over = on_soles & over_soles & (z > np.cos(_RAISED))
+        drawn, over_hands = float(HEELS), ()
+        if rising.over_hands is not None:
+            drawn = float(ON_HANDS)
+            over_hands = (
+                where(over, float(LIFTS), float(ON_HANDS)),
+                where(over, float(RAISES_TRUNK), float(LIFTS)),
+                where(takes_over, float(RISES), where(over, float(STRAIGHTENS), float(RAISES_TRUNK))),
+                where(takes_over, float(RISES), where(over, float(DAMPS), float(STRAIGHTENS))),
+            )
         return start, (
             where(over, float(RAISES), float(SPREADS)),
             where(over, where(prone, float(BENDS), start), float(RAISES)),
-            *(where(over, float(mode + 1), float(mode)) for mode in range(BENDS, HEELS)),
+            *(where(over, float(mode + 1), float(mode)) for mode in (BENDS, PUSHES)),
+            where(over, drawn, float(DRAWS)),
             where(over, float(SQUATS), float(HEELS)),
             where(on_soles & over_soles, float(RISES), where(over, float(DAMPS), float(SQUATS))),
             where(stands, float(WALKS), where(over | failed, float(DAMPS), float(RISES))),
             *(where(over, start, float(mode)) for mode in (ONTO_RIGHT, ONTO_LEFT)),
             *(where(over, where(x > _PRONE, onto, float(SPREADS)), float(mode)) for mode in (FROM_RIGHT, FROM_LEFT)),
+            *over_hands,
         )
+
+    def _capture_over_soles(self, q: Array, v: Array) -> tuple[Any, Any, Any]:
+        """Return the place of the capture point over the soles, and their difference of heights and length, [m].
+
+        The place is 0 at the heels and 1 at the toes; the heights are those of toes and heels.
+        """
+        assert self._rises is not None
+        robot, rising = self._walking.robot, self._rises
+        places, _ = point_motion(robot, q, np.zeros(robot.nv), [*rising.toes, *rising.heels])
+        first, second, third, fourth = (place[2] for place in places)
+        lowest = np.minimum(np.minimum(first, second), np.minimum(third, fourth))
+        highest = np.maximum(np.maximum(first, second), np.maximum(third, fourth))
+        ahead = 0.5 * (places[0] + places[1] - places[2] - places[3])[:2]
+        capture = center_of_mass(robot, q) + self._walking.planner.time_unit / robot.mass * momentum(robot, q, v)[3:]
+        beyond = (capture - 0.5 * (places[2] + places[3]))[:2]
+        square = ahead @ ahead + 1e-12
+        return beyond @ ahead / square, highest - lowest, np.sqrt(square)
 
     def _over(self, t: Any, now: _Memory, unit: float) -> Any:
         """Return whether the time of a mode has passed."""
@@ -310,8 +350,12 @@ class Recovery(Wrapper):
         walker = self._walking
         robot, unit = walker.robot, walker.planner.time_unit
         x = np.minimum((t - now.since) / _of_mode(now.mode, [unit * x for x in _MOVES[: len(self._postures)]]), 1.0)
-        target = np.stack([_of_mode(now.mode, self._postures[:, k]) for k in range(robot.nj)])
-        desired = now.angles + x * x * (3.0 - 2.0 * x) * (target - now.angles)
+        desired = now.angles + x * x * (3.0 - 2.0 * x) * (self._target(now.mode) - now.angles)
+        if self._rises is not None and self._rises.over_hands is not None:  # the ankles move the center of pressure
+            share, _, length = self._capture_over_soles(q, v)
+            shift = _ANKLES * length / walker.height * (share - _PLACE)
+            shift = np.minimum(np.maximum(shift, -_MOST), _MOST)
+            desired = desired - where(now.mode > ON_HANDS - 0.5, shift, 0.0) * self._rises.ankles
         spring = where((now.mode > DAMPS + 0.5), self._stiffness, np.zeros(robot.nj))
         joints = spring * (desired - q[robot.base.nq :]) - self._damping * v[robot.base.nv :]
         return np.concatenate([np.zeros(robot.base.nv), joints])

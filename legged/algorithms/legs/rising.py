@@ -34,7 +34,18 @@ _ONTO = (((-0.95, 0.1, 0.1), (0.9, 1.8, 0.0)), ((0.0, 0.1, -0.97), (0.0, 0.1, 0.
 _FROM = (((0.95, 0.1, 0.0), (2.2, 2.2, 0.0)), ((0.8, 0.3, 0.0), (0.0, 0.1, 0.0)))
 _SQUAT = (0.94, 0.2, -0.07)  # place of the hands in the squat, as in `_RISING`
 _SQUAT_PITCHES = (0.75, 0.5, 0.25)  # [rad], candidates of the forward inclination of the trunk
-_SQUAT_LEAST, _SQUAT_MOST = 0.36, 0.7  # [of that of standing], heights of the base; from higher ones T1 and NAO fall
+_SQUAT_LEAST, _SQUAT_MOST = 0.36, 0.7  # [of that of standing], heights of the base
+_SQUAT_LOW, _ANKLE = 0.48, 0.7  # the same, [rad], highest squat and least range of the ankles to rise from the heels
+# Center of mass from heels to toes, [sole length], height of the hands and distance ahead of the toes, [leg length],
+# NaN for free arms, and inclination of the trunk, [rad], NaN for free, of a robot that rises over its hands and soles:
+_OVER_HANDS = (
+    (0.8, 0.0, 0.9, np.nan),
+    (0.7, 0.05, 0.4, np.nan),
+    (0.6, np.nan, np.nan, 1.2),
+    (0.55, np.nan, np.nan, 0.8),
+)
+_OUTWARD, _PARALLEL = 0.2, 0.1  # [leg length], of the hands from the shoulders; weight of the directions of the soles
+_FORWARD = (-1.0, 3.0)  # [rad], range of the inclination of the trunk
 _SQUAT_BEHIND = 0.15  # [foot length] of the center of mass behind the toes
 _HEELS = 1.2  # [rad], angle of the knee less that of the hip of a robot on its heels
 _FARTHEST = (2.5, 2.85, 0.9)  # [rad], largest rotations of hip, knee and ankle, also of joints with a wider range
@@ -69,14 +80,19 @@ class Rising(NamedTuple):
     """Postures that rise from the front, and points of the feet.
 
     Attributes:
-        postures: Joint positions, (n, nj), [rad] or [m], in the order of the motion; the last is the squat.
+        postures: Joint positions, (7, nj), [rad] or [m], in the order of the motion; the last is the squat.
+        over_hands: Joint positions, (4, nj), that follow the fifth of them if the legs bend too little: hands and soles
+            on the ground, hands lifted, and two with a trunk that rises; None otherwise.
         turns: Joint positions, (4, nj), that turn a robot on its back onto its right and its left side, and from its
             right and its left side to its front.
+        ankles: Directions in which the ankles bend in the standing posture, (nj,), 1 or -1; 0 for other joints.
         toes, heels: Foremost and rearmost points of the two soles, (link, position (3,), [m], link axes).
     """
 
     postures: Array
+    over_hands: Array | None
     turns: Array
+    ankles: Array
     toes: list[tuple[int, Array]]
     heels: list[tuple[int, Array]]
 
@@ -151,7 +167,9 @@ def rising_postures(robot: Robot, home: Home) -> Rising:
 
     The arms go sideways, up, and beside the shoulders; they push the trunk up; the knees are drawn under the hips, the
     toes on the ground; the hips move back over the heels; and the soles are on the ground in a squat, with the center
-    of mass over them. Its arms are to be at least 0.6 of the length of the legs, and to push with 0.07 of the weight.
+    of mass over them. A robot whose lowest squat has more than 0.48 of its standing height, or whose ankles bend by
+    less than 0.7 rad, spreads its legs instead until hands and soles are on the ground, and raises its trunk. Its arms
+    are to be at least 0.6 of the length of the legs, and to push with 0.07 of the weight.
 
     Args:
         robot: The robot. home: Its standing posture.
@@ -192,9 +210,13 @@ def rising_postures(robot: Robot, home: Home) -> Rising:
     for k, near in _ORDER:
         postures[k] = search.posture(_RISING[k], _RISING[k], None if near is None else postures[near])
     squatting = _SQUAT, (_FARTHEST[0], _BENT, _BENT)
-    postures[-1] = search.squat(search.posture(squatting, squatting, postures[4]))
+    postures[-1], height = search.squat(search.posture(squatting, squatting, postures[4]))
+    from_heels = height < _SQUAT_LOW and search.ankles >= _ANKLE
+    over_hands = None if from_heels else search.over_hands()
     turns = [search.posture(*order) for upper, lower in (_ONTO, _FROM) for order in ((upper, lower), (lower, upper))]
-    return Rising(np.array(postures), np.array(turns), search.toes, search.heels)
+    ankles = np.zeros(robot.nj)
+    ankles[search.pitch[:, 2]] = search.signs[:, 2]
+    return Rising(np.array(postures), over_hands, np.array(turns), ankles, search.toes, search.heels)
 
 
 class _RisingSearch:
@@ -202,6 +224,7 @@ class _RisingSearch:
 
     def __init__(self, robot: Robot, home: Home, arms: tuple[Arm, Arm]):
         self.robot, self.home, self.arms = robot, home, arms
+        self.length = float(np.mean([leg.length for leg in home.legs]))
         self.lower, self.upper = (limit.copy() for limit in inner_limits(robot))
         self.rest = np.clip(home.angles, self.lower, self.upper)
         rotations, origins = link_poses(robot, np.concatenate([robot.base.neutral(), self.rest]))
@@ -222,8 +245,13 @@ class _RisingSearch:
             ):
                 chosen_contacts = [c for c, is_end in zip(own, chosen, strict=True) if is_end]
                 ends.append((chosen_contacts[0].link, np.mean([c.position for c in chosen_contacts], axis=0)))
+        ankles = self.pitch[:, 2]
+        self.ankles = float(np.where(self.signs[:, 2] > 0.0, self.upper[ankles], -self.lower[ankles]).min())
+        # The inclination of the trunk is a further variable after the joint positions in `over_hands`.
+        self.lower, self.upper = np.append(self.lower, _FORWARD[0]), np.append(self.upper, _FORWARD[1])
         hands = [point for arm in arms for point in ((arm.shoulder, np.zeros(3)), (arm.hand, arm.end))]
-        points = [*hands, *self.toes, *self.heels]
+        soles = [(c.link, c.position) for own in contacts for c in own]
+        points = [*hands, *self.toes, *self.heels, *soles]
 
         def places(angles: Array) -> tuple[Array, Array]:
             q = np.concatenate([robot.base.neutral(), angles])
@@ -253,16 +281,53 @@ class _RisingSearch:
 
         return self._least(errors, angles, columns, near)
 
-    def squat(self, angles: Array) -> Array:
+    def over_hands(self) -> Array:
+        """Return joint positions, (4, nj), from hands and soles on the ground to a raised trunk, `_OVER_HANDS`.
+
+        Hips and ankles spread the legs as far as the inclination of the trunk over level soles needs it.
+        """
+        leg_columns = [column for leg in self.home.legs for column in leg.columns]
+        arm_columns = [column for arm in self.arms for column in arm.columns]
+        standing = self.places(self.rest)[0]
+        level = standing[8:, 2] - standing[4:8, 2].mean()
+        sole = float(np.mean((standing[4:6] - standing[6:8])[:, 0]))
+        bent = (0.9, 0.2, -0.2), (1.8, 0.3, 0.3)
+        angles, postures = np.append(self.posture(bent, bent), 1.3), []
+        for share, lift, distance, pitch in _OVER_HANDS:
+
+            def errors(
+                x: Array, share: float = share, lift: float = lift, distance: float = distance, pitch: float = pitch
+            ) -> Array:
+                points, mass = self.places(x[:-1])
+                up = np.array([-np.sin(x[-1]), 0.0, np.cos(x[-1])])
+                ahead = np.array([np.cos(x[-1]), 0.0, np.sin(x[-1])])
+                toes, heels, hands = points[4:6], points[6:8], points[[1, 3]]
+                ground = (points[4:8] @ up).mean()
+                turned = _PARALLEL * np.array([*((toes - heels) @ ahead - sole), *(toes - heels)[:, 1]])
+                over = (mass - heels.mean(axis=0)) @ ahead - share * sole
+                lengths = [*(points[8:] @ up - level - ground), *turned, over, (toes[0] - toes[1]) @ ahead]
+                if np.isnan(lift):
+                    return np.array([*(10.0 / self.length * np.array(lengths)), 3.0 * (x[-1] - pitch)])
+                lengths += [*(hands @ up - ground - lift * self.length)]
+                lengths += [*((hands - toes.mean(axis=0)) @ ahead - distance * self.length)]
+                beside = ((hands - points[[0, 2]])[:, 1] * [1.0, -1.0]) / self.length - _OUTWARD
+                return np.array([*(10.0 / self.length * np.array(lengths)), *beside])
+
+            columns = np.array(leg_columns + ([] if np.isnan(lift) else arm_columns) + [self.robot.nj])
+            angles = self._least(errors, angles, columns, None)
+            postures.append(angles[:-1])
+        return np.array(postures)
+
+    def squat(self, angles: Array) -> tuple[Array, float]:
         """Return joint positions, (nj,), with level soles, the center of mass over them, and an inclined trunk.
 
-        Of several inclinations it is the one of the lowest squat above a least height.
+        Of several inclinations it is the one of the lowest squat above a least height. The height of the base, relative
+        to that of the standing posture, is returned, too.
 
         Args:
             angles: Initial joint positions, (nj,).
         """
-        length = float(np.mean([leg.length for leg in self.home.legs]))
-        upright = self.places(self.rest)[0][4:, 2]
+        upright = self.places(self.rest)[0][4:8, 2]
         best: tuple[float, Array] | None = None
         for pitch in _SQUAT_PITCHES:
             up = np.array([-np.sin(pitch), 0.0, np.cos(pitch)])
@@ -271,13 +336,13 @@ class _RisingSearch:
             def errors(angles: Array, up: Array = up, ahead: Array = ahead) -> Array:
                 points, mass = self.places(angles)
                 toes, heels = points[4:6], points[6:8]
-                heights = points[4:] @ up - upright
+                heights = points[4:8] @ up - upright
                 behind = (toes - mass).mean(axis=0) @ ahead - _SQUAT_BEHIND * (toes - heels).mean(axis=0) @ ahead
                 apart = (toes[0] - toes[1]) @ ahead
-                return 10.0 / length * np.array([*(heights - heights[2:].mean()), behind, apart])
+                return 10.0 / self.length * np.array([*(heights - heights[2:].mean()), behind, apart])
 
             found = self._least(errors, angles, self.pitch.ravel(), None)
-            share = float(np.mean(self.places(found)[0][4:] @ up) / np.mean(upright))
+            share = float(np.mean(self.places(found)[0][4:8] @ up) / np.mean(upright))
             if np.linalg.norm(errors(found)) < _ERROR and share > _SQUAT_LEAST and (best is None or share < best[0]):
                 best = share, found
         if best is None:
@@ -287,7 +352,7 @@ class _RisingSearch:
                 f"robot {self.robot.name!r} has a lowest squat of {best[0]:.2g} of its standing height within the "
                 f"limits of its joints, more than {_SQUAT_MOST:g}"
             )
-        return best[1]
+        return best[1], best[0]
 
     def _least(self, errors: Callable[[Array], Array], rest: Array, columns: Array, near: Array | None) -> Array:
         """Return joint positions, (nj,), with the least errors and small distances from rest.

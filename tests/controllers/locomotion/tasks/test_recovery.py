@@ -7,7 +7,7 @@ from oracles.urdfs import all_urdfs
 import controllers
 import legged
 import robots
-from controllers.locomotion.recovery import DAMPS, SQUATS, WALKS
+from controllers.locomotion.recovery import DAMPS, DRAWS, LIFTS, RAISES_TRUNK, RISES, SQUATS, WALKS
 from legged.environments.tasks.standing_up import with_body_contacts
 from legged.errors import DefinitionError, SimulationWarning
 from legged.rotations import axis_quaternion
@@ -88,9 +88,17 @@ def test_a_humanoid_that_lies_on_its_front_stands_up_and_stays():
     assert origin[2] > 0.95 * law.initial_state(robot)[0][6]
 
 
-def started_on_g1():
-    """Return standing state, wrenches of zero, and law and memory of G1 under `Recovery`."""
-    robot = legged.load(G1)
+def started_on_g1(bend=2.8):
+    """Return standing state, wrenches of zero, and law and memory of G1 under `Recovery`.
+
+    Args:
+        bend: Range of the knees and hips, [rad].
+    """
+    changed = legged.load(G1).edit()
+    for side in ("left", "right"):
+        changed = changed.change_joint(f"{side}_knee_joint", upper=bend)
+        changed = changed.change_joint(f"{side}_hip_pitch_joint", lower=-min(bend, 2.5))
+    robot = changed.build()
     law = controllers.Recovery(controllers.Locomotion("walk"))
     q, v = law.initial_state(robot)
     return q, v, np.zeros((len(robot.links), 6)), *law.start(robot, None, q, v)
@@ -124,6 +132,39 @@ def test_the_law_takes_over_a_squat_that_its_soles_can_hold():
     falling[3] = 1.0  # [m/s]
     assert started.mode(started.update(0.5, 0.0, q, falling, wrenches, memory)) == "squats"
     assert started.mode(started.update(50.0, 0.0, q, falling, wrenches, memory)) == "damps"
+
+
+@pytest.mark.skipif(G1 is None, reason="example_robot_data, of the extra test, is not installed")
+def test_a_robot_with_a_high_squat_rises_over_its_hands_and_balances_with_its_ankles():
+    """When it leans forward, the ankles push the toes down; the law takes over once its trunk has risen."""
+    q, v, wrenches, started, memory = started_on_g1(bend=2.1)
+
+    def after(mode, configuration, t):
+        memory[:3] = mode, 0.0, 0.0
+        return started.mode(started.update(t, 0.0, configuration, v, wrenches, memory))
+
+    assert after(DRAWS, q, 50.0) == "stands on hands and feet"
+    assert after(RAISES_TRUNK, q, 0.5) == "rises from its squat"
+    bowed = q.copy()
+    bowed[:4] = axis_quaternion("y", 1.2)
+    assert after(RAISES_TRUNK, bowed, 0.5) == "raises its trunk"
+    assert after(RAISES_TRUNK, bowed, 50.0) == "straightens"
+    ankles = [j.v.start for j in legged.load(G1).joints if "ankle_pitch" in j.name]
+    memory[0] = LIFTS
+    torques = []
+    for lean in (-0.05, 0.05):  # [rad]
+        leaning = q.copy()
+        leaning[:4] = axis_quaternion("y", lean)
+        torques.append(started.torque(0.5, 0.0, leaning, v, wrenches, memory)[ankles])
+    assert (torques[1] > torques[0] + 1.0).all()  # [N m]; positive torques push the toes of G1 down
+
+
+@pytest.mark.skipif(G1 is None, reason="example_robot_data, of the extra test, is not installed")
+def test_a_robot_settles_before_it_follows_its_command():
+    q, v, wrenches, started, memory = started_on_g1()
+    memory[:3] = RISES, 0.0, 0.0
+    assert started.mode(started.update(0.1, 0.0, q, v, wrenches, memory)) == "rises from its squat"
+    assert started.mode(started.update(1.5, 0.0, q, v, wrenches, memory)) == "walks"
 
 
 def test_a_robot_that_has_not_fallen_moves_as_under_its_law():

@@ -61,16 +61,60 @@ def test_weak_arms_are_refused():
         rising_postures(weak, controllers.home_of(weak))
 
 
-@needs_g1
-def test_a_robot_whose_hips_bend_too_little_for_a_low_squat_is_refused():
-    """With hips and knees that bend by 1.5 rad, as those of some robots, it would fall forward."""
-    robot = legged.load(G1)
-    stiff = robot.edit()
+def with_stiff_legs(bend):
+    """Return G1 with hips and knees that bend by some angle, [rad]."""
+    stiff = legged.load(G1).edit()
     for side in ("left", "right"):
-        stiff = stiff.change_joint(f"{side}_hip_pitch_joint", lower=-1.5).change_joint(f"{side}_knee_joint", upper=1.5)
-    stiff = stiff.build()
+        stiff = stiff.change_joint(f"{side}_hip_pitch_joint", lower=-bend).change_joint(
+            f"{side}_knee_joint", upper=bend
+        )
+    return stiff.build()
+
+
+@needs_g1
+def test_a_robot_with_a_high_squat_rises_over_its_hands():
+    """Soles level, hands on the ground, the center of mass over the soles; then the trunk rises over the same soles."""
+    robot = with_stiff_legs(2.3)
+    home = controllers.home_of(robot)
+    rising, arms = rising_postures(robot, home), arms_of(robot, home)
+    assert rising.over_hands is not None
+    lower, upper = joint_limits(robot)
+    soles = [(c.link, c.position) for c in (robot.contact(name) for leg in home.legs for name in leg.contacts)]
+    hands = [(arm.hand, arm.end) for arm in arms]
+    inclinations = []
+    for k, angles in enumerate(rising.over_hands):
+        assert (angles >= lower).all() and (angles <= upper).all()
+        q = np.concatenate([robot.base.neutral(), angles])
+        rotations, _ = link_poses(robot, q)
+        up = np.mean([rotations[leg.link][:, 2] for leg in home.legs], axis=0)  # normals of the soles of G1
+        heights = point_positions(robot, q, soles) @ up
+        assert np.ptp(heights) < 0.03  # [m], of legs of 0.7 m; the residual of weighted least squares
+        above = point_positions(robot, q, hands) @ up - heights.mean()
+        if k < 2:
+            np.testing.assert_allclose(above, (0.0, 0.035)[k], atol=0.06)  # [m], 0 and 0.05 of the legs
+        else:
+            assert (above > 0.4).all()
+        if k > 0:  # with hands that are far ahead the soles of G1 point inward
+            toes, heels = point_positions(robot, q, rising.toes), point_positions(robot, q, rising.heels)
+            ahead = (toes - heels).mean(axis=0)
+            share = (center_of_mass(robot, q) - heels.mean(axis=0)) @ ahead / (ahead @ ahead)
+            assert share == pytest.approx((0.8, 0.7, 0.6, 0.55)[k], abs=0.01)
+        inclinations.append(np.arctan2(-up[0], up[2]))
+    np.testing.assert_allclose(inclinations[2:], (1.2, 0.8), atol=0.01)  # [rad]
+
+
+@needs_g1
+def test_a_robot_with_a_low_squat_does_not_need_its_hands():
+    robot = legged.load(G1)
+    assert rising_postures(robot, controllers.home_of(robot)).over_hands is None
+
+
+@needs_g1
+def test_a_robot_whose_hips_bend_too_little_for_a_squat_is_refused():
+    """With hips and knees that bend by 1.5 rad it would fall forward."""
+    robot = with_stiff_legs(1.5)
     with pytest.raises(DefinitionError, match="squat"):
-        rising_postures(stiff, controllers.home_of(stiff))
+        rising_postures(robot, controllers.home_of(robot))
 
 
 def test_a_robot_without_arms_is_refused():
