@@ -14,7 +14,8 @@ from controllers.locomotion.started_locomotion import StartedLocomotion
 from controllers.locomotion.velocity_command import Command
 from controllers.wrappers.wrapper import Wrapper
 from legged.algorithms.legs.rising import Rising, rising_postures
-from legged.algorithms.legs.standing import Home, folded_posture, reaching_posture
+from legged.algorithms.legs.standing import Home, folded_posture
+from legged.algorithms.legs.turning import Turning, turning_postures
 from legged.checked import checked
 from legged.compiler.ir import where
 from legged.contact.rigid import Rigid
@@ -25,28 +26,24 @@ from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
-_DIRECTIONS = {"left": (0.0, 1.0), "right": (0.0, -1.0), "front": (1.0, 0.0), "rear": (-1.0, 0.0)}
 MODES = (
-    *("walks", "damps", "folds its legs", "stands up", *(f"pushes with its {side} feet" for side in _DIRECTIONS)),
-    *("lies", "sits"),
+    *("walks", "damps", "folds its legs", "stands up", "turns over", "lies", "sits"),
     *("spreads its arms", "raises its arms", "bends its arms", "pushes its trunk up", "draws its knees in"),
     *("sits on its heels", "squats", "rises from its squat"),
     *(f"{how} its {side} side" for how in ("turns onto", "falls forward from") for side in ("right", "left")),
     *("stands on hands and feet", "lifts its hands", "raises its trunk", "straightens"),
 )
-WALKS, DAMPS, FOLDS, STANDS_UP, LEFT, RIGHT, FRONT, REAR, LIES, SITS = range(10)
-SPREADS, RAISES, BENDS, PUSHES, DRAWS, HEELS, SQUATS, RISES, ONTO_RIGHT, ONTO_LEFT, FROM_RIGHT, FROM_LEFT = range(
-    10, 22
-)
-ON_HANDS, LIFTS, RAISES_TRUNK, STRAIGHTENS = range(22, 26)
+WALKS, DAMPS, FOLDS, STANDS_UP, TURNS, LIES, SITS = range(7)
+SPREADS, RAISES, BENDS, PUSHES, DRAWS, HEELS, SQUATS, RISES, ONTO_RIGHT, ONTO_LEFT, FROM_RIGHT, FROM_LEFT = range(7, 19)
+ON_HANDS, LIFTS, RAISES_TRUNK, STRAIGHTENS = range(19, 23)
 # Durations in units of sqrt(h / g), with the height h of the center of mass of the standing robot:
 _DURATIONS = (  # of each mode
-    *(np.inf, 6.0, 6.0, 10.0, 5.0, 5.0, 5.0, 5.0, np.inf, np.inf),
+    *(np.inf, 6.0, 6.0, 10.0, 5.0, np.inf, np.inf),
     *(3.5, 3.5, 3.5, 4.5, 5.5, 7.5, 5.0, 12.0, 6.0, 6.0, 6.0, 6.0),
     *(9.0, 6.0, 6.0, 9.0),
 )
 _MOVES = (  # of the motion to the posture of a mode, from its beginning
-    *(1.0, 1.0, 3.0, 7.0, *[0.6] * 4, 7.0, 7.0),
+    *(1.0, 1.0, 3.0, 7.0, 2.0, 7.0, 7.0),
     *(3.0, 3.0, 3.0, 4.0, 5.0, 6.0, 3.0, 1.0, 2.0, 2.0, 2.0, 2.0),
     *(6.0, 5.0, 5.0, 6.0),
 )
@@ -57,8 +54,9 @@ _TILT = 1.0  # [rad], inclination of the base beyond which the robot has fallen
 _UPRIGHT = 0.6  # [rad], inclination below which it can stand up
 _LOW, _STANDS = 0.4, 0.75
 """Heights of the base over the lowest foot, relative to the standing posture: of a fall, and of a robot that stands."""
-_SIDE = 0.3  # least vertical component of a horizontal axis of a base that lies on its side
-_EDGE = 0.5  # largest vertical component of the axis of a base on its edge, from which the lower feet push on at once
+_BELLY = 0.9  # vertical component of the upright axis of the base from which on a robot that turns over folds its legs
+_PART = 0.25  # of an attempt to turn over, for each posture
+_FAST = 0.6  # [sqrt(h / g)], of the motion to a posture in which a robot pushes itself over
 _RISEN = 0.9  # height of the base, as above, from which on a robot that rises from a squat follows its command
 _SETTLES = 4.0  # [sqrt(h / g)], shortest time in which the law raises a robot before it follows its command
 _PRONE = 0.6  # least size of the vertical component of the x axis of a base on its front, negative, or back, positive
@@ -69,23 +67,23 @@ _RAISED = 1.0  # [rad], inclination of a trunk that rises over the hands from wh
 _ANKLES, _MOST = 0.5, 0.25  # [rad], rotation of the ankles per error of the capture point over h, and the largest one
 _PLACE = 0.6  # of the capture point from the heels, 0, to the toes, 1, to which the ankles move it
 _RISING_TILT, _RISING_LOW = 1.4, 0.25  # [rad], inclination and height, as above, at which rising from a squat fails
-_PUSHES_UP, _PUSHES_OUT = 1.0, -0.4  # [leg length], place beyond its back to which a lying robot moves its feet
 
 
 class _Memory(NamedTuple):
-    """Mode, its beginning, [s], number of turns so far, and joint positions at its beginning, (nj,)."""
+    """Mode, its beginning, [s], number of attempts so far, posture of a turn, and joint positions then, (nj,)."""
 
     mode: Any
     since: Any
     turns: Any
+    posture: Any
     angles: Array
 
     @classmethod
     def of(cls, flat: Array) -> _Memory:
-        return cls(flat[0], flat[1], flat[2], flat[3:])
+        return cls(flat[0], flat[1], flat[2], flat[3], flat[4:])
 
     def flat(self) -> Array:
-        return np.concatenate([np.stack([self.mode, self.since, self.turns]), self.angles])
+        return np.concatenate([np.stack([self.mode, self.since, self.turns, self.posture]), self.angles])
 
 
 @checked
@@ -96,10 +94,10 @@ class Recovery(Wrapper):
         sim = legged.Simulation(robot, controllers.Recovery(controllers.Locomotion("trot")), ground=ground, fall=False)
 
     A robot has fallen when its base is inclined by more than 1 rad, or lower than 0.4 of its height in the standing
-    posture. Its joints are then damped. A robot with more than two legs that lies on its side or its back turns over by
-    pushing the feet of one side against the ground behind its back, folds its legs, and stretches them to the standing
-    posture; the law then starts anew in the present place. If this fails, it tries again, with the feet of the other
-    side. Postures are suited to robots of the proportions of Go2; heavy or long ones may remain on their back.
+    posture. Its joints are then damped. A robot with more than two legs folds them. On its side or its back it turns
+    over, by postures in which it rolls and in every second attempt by pushing the feet of one side against the ground
+    behind its back (`legged.algorithms.legs.turning`), folds its legs, and stretches them to the standing posture; the
+    law then starts anew in the present place. Heavy, wide or long robots, such as HyQ, may remain on their back.
 
     A robot with two legs and two arms turns to its front by an arm and a leg, pushes its trunk up with its hands, draws
     its knees under its hips, sits back on its heels, and shifts its soles under its center of mass; see
@@ -135,6 +133,7 @@ class Recovery(Wrapper):
     _postures: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False, kw_only=True)
     _stiffness: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
     _damping: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
+    _turns: Turning | None = field(default=None, repr=False, kw_only=True)
     _rises: Rising | None = field(default=None, repr=False, kw_only=True)
     _walker: StartedLocomotion | None = field(default=None, repr=False, kw_only=True)
 
@@ -148,10 +147,8 @@ class Recovery(Wrapper):
         walker, _ = self.law.start(robot, ground, q, v)
         home = walker.home
         folded = folded_posture(robot, home)
-        turns = [folded] * len(_DIRECTIONS)
-        if len(home.legs) > 2:
-            turns = [_turning(robot, walker, folded, np.array([*xy, 0.0])) for xy in _DIRECTIONS.values()]
-        elif self.rest is not None:
+        turning = turning_postures(robot, home, folded) if len(home.legs) > 2 else None
+        if turning is None and self.rest is not None:
             raise DefinitionError(f"robot {robot.name!r} has two legs, and does not lie or sit; leave out `rest`")
         sits = folded.copy()
         for leg in home.legs:
@@ -160,15 +157,14 @@ class Recovery(Wrapper):
         rising = _rising(robot, home)
         risen = [] if rising is None else [*rising.postures, home.angles, *rising.turns]
         risen += [] if rising is None or rising.over_hands is None else [*rising.over_hands]
-        postures = np.array([home.angles, home.angles, folded, home.angles, *turns, folded, sits, *risen])
+        postures = np.array([home.angles, home.angles, folded, home.angles, folded, folded, sits, *risen])
         q_home = np.concatenate([robot.base.neutral(), home.angles])
         inertia = np.diag(inertia_matrix(robot, q_home))[robot.base.nv :]
         unit, rate = walker.planner.time_unit, walker.sampling_rate
         stiffness = np.minimum(_STIFFNESS * robot.mass * walker.gravity * walker.height, _STIFF * inertia * rate**2)
         damping = np.minimum(_DAMPING * unit * stiffness, _STABLE * inertia * rate)
-        prepared = replace(
-            self, _postures=postures, _stiffness=stiffness, _damping=damping, _walker=walker, _rises=rising
-        )
+        fields = {"_postures": postures, "_stiffness": stiffness, "_damping": damping, "_walker": walker}
+        prepared = replace(self, **fields, _rises=rising, _turns=turning)
         return super(Recovery, prepared).start(robot, ground, q, v)
 
     def mode(self, memory: Array) -> str:
@@ -202,7 +198,7 @@ class Recovery(Wrapper):
         return np.concatenate([after.flat(), where(walks, walked, fresh)])
 
     def _fitted(self, robot: Robot) -> tuple[Self, Array]:
-        return self, np.zeros(3 + robot.nj)
+        return self, np.zeros(4 + robot.nj)
 
     @property
     def _walking(self) -> StartedLocomotion:
@@ -233,50 +229,54 @@ class Recovery(Wrapper):
             height = base + 1.0
         fell = (R[2, 2] < np.cos(_TILT)) | (height < _LOW * abs(base))
         upright = R[2, 2] > np.cos(_UPRIGHT)
-        turns_over = len(walker.home.legs) > 2
-        even = now.turns - 2.0 * np.floor(0.5 * now.turns)
-        x, y = R[2, 0], R[2, 1]  # a positive component means that this side of the base is up
-        lateral = where(y < -_SIDE, float(LEFT), where(y > _SIDE, float(RIGHT), LEFT + even))
-        along = where(x < 0.0, float(FRONT), float(REAR))
-        side = where((x * x > y * y) & (x * x > _SIDE * _SIDE), along, lateral)
+        even = np.floor(now.turns) - 2.0 * np.floor(0.5 * np.floor(now.turns))
         over = self._over(t, now, unit)
-        start = where(upright, float(FOLDS), side) if turns_over else float(DAMPS)
+        posture, begins = 0.0 * even, float(DAMPS if self._turns is None else FOLDS)
+        if self._turns is not None:
+            posture = self._turns.number(R[2], even)
+        stays = (posture - now.posture) * (posture - now.posture) < 0.5
         rising: tuple[Any, ...] = ()
         if self._rises is not None:
-            start, rising = self._following_on_two(
+            begins, rising = self._following_on_two(
                 q, v, now, over, t - now.since > _SETTLES * unit, R[2], height / abs(base), even
             )
-        on_edge = (R[2, 2] > -_EDGE) & (R[2, 2] < _EDGE) & (x * x + y * y > _SIDE * _SIDE)
-        other = (side - now.mode) * (side - now.mode) > 0.5
-        onward = where(on_edge & other, side, float(FOLDS))
         stands = upright & (height > _STANDS * abs(base))
         resting = 0.0 * t if self.rest is None else self.rest(t) + 0.0 * t
         asked = where(resting > 1.5, float(SITS), where(resting > 0.5, float(LIES), float(WALKS)))
         following = (
             where(fell, float(DAMPS), where(steps, float(WALKS), asked)),
-            where(over, start, float(DAMPS)),
-            where(over, where(upright, float(STANDS_UP), side), float(FOLDS)),
+            where(over, begins, float(DAMPS)),
+            where(over, where(upright, float(STANDS_UP), float(TURNS)), float(FOLDS)),
             where(over, where(stands, float(WALKS), float(DAMPS)), float(STANDS_UP)),
-            *(where(over, onward, float(LEFT + k)) for k in range(len(_DIRECTIONS))),
+            where((R[2, 2] > _BELLY) | (over & (stays | upright)), float(FOLDS), float(TURNS)),
             *[where(asked < 0.5, float(STANDS_UP), asked)] * 2,
             *rising,
         )
         mode = _of_mode(now.mode, following)
-        changes = (mode - now.mode) * (mode - now.mode) > 0.5
-        turned = ((mode > LEFT - 0.5) & (mode < REAR + 0.5)) | ((mode > ONTO_RIGHT - 0.5) & (mode < FROM_LEFT + 0.5))
+        turns, turned = _is_mode(mode, TURNS), _is_mode(now.mode, TURNS)
+        changes = ((mode - now.mode) * (mode - now.mode) > 0.5) | (over & turns)
+        attempts = where(
+            changes & turns, now.turns + _PART, where(turned & ~turns, np.floor(now.turns) + 1.0, now.turns)
+        )
+        onto = changes & (mode > ONTO_RIGHT - 0.5) & (mode < FROM_LEFT + 0.5)
+        attempts = where(onto, now.turns + 1.0, where(mode < 0.5, 0.0, attempts))
         reached = q[robot.base.nq :]
         if self._rises is not None and self._rises.over_hands is not None:  # its springs remain under load
-            reached = where(now.mode > SPREADS - 0.5, self._target(now.mode), reached)
+            reached = where(now.mode > SPREADS - 0.5, self._target(now.mode, now.posture), reached)
         return _Memory(
             mode,
             where(changes, t, now.since),
-            where(mode < 0.5, 0.0, where(changes & turned, now.turns + 1.0, now.turns)),
+            attempts,
+            where(changes, posture, now.posture),
             where(changes, reached, now.angles),
         )
 
-    def _target(self, mode: Any) -> Array:
-        """Return the posture of a mode, (nj,), [rad] or [m]."""
-        return np.stack([_of_mode(mode, column) for column in self._postures.T])
+    def _target(self, mode: Any, posture: Any) -> Array:
+        """Return the posture of a mode, of the mode `TURNS` the one with a number, (nj,), [rad] or [m]."""
+        target = np.stack([_of_mode(mode, column) for column in self._postures.T])
+        if self._turns is None:
+            return target
+        return where(_is_mode(mode, TURNS), self._turns.posture(posture), target)
 
     def _following_on_two(
         self, q: Array, v: Array, now: _Memory, over: Any, settled: Any, vertical: Array, height: Any, even: Any
@@ -349,8 +349,16 @@ class Recovery(Wrapper):
         """Return the generalized forces after a fall, (nv,): damping, and springs to the posture of the mode."""
         walker = self._walking
         robot, unit = walker.robot, walker.planner.time_unit
-        x = np.minimum((t - now.since) / _of_mode(now.mode, [unit * x for x in _MOVES[: len(self._postures)]]), 1.0)
-        desired = now.angles + x * x * (3.0 - 2.0 * x) * (self._target(now.mode) - now.angles)
+        lasts = _of_mode(now.mode, [unit * x for x in _MOVES[: len(self._postures)]])
+        if self._turns is not None:
+            fast = (
+                (_of_mode(now.posture, 1.0 * self._turns.pushes) > 0.5)
+                & (now.mode > TURNS - 0.5)
+                & (now.mode < TURNS + 0.5)
+            )
+            lasts = where(fast, _FAST * unit, lasts)
+        x = np.minimum((t - now.since) / lasts, 1.0)
+        desired = now.angles + x * x * (3.0 - 2.0 * x) * (self._target(now.mode, now.posture) - now.angles)
         if self._rises is not None and self._rises.over_hands is not None:  # the ankles move the center of pressure
             share, _, length = self._capture_over_soles(q, v)
             shift = _ANKLES * length / walker.height * (share - _PLACE)
@@ -377,23 +385,14 @@ def _rising(robot: Robot, home: Home) -> Rising | None:
         return None
 
 
+def _is_mode(mode: Any, which: int) -> Any:
+    """Return whether a mode is the one with a number."""
+    return (mode > which - 0.5) & (mode < which + 0.5)
+
+
 def _of_mode(mode: Any, values: Any) -> Any:
     """Return the value of a mode."""
     chosen = values[0]
     for k, value in enumerate(values[1:], 1):
         chosen = where(mode > k - 0.5, value, chosen)
     return chosen
-
-
-def _turning(robot: Robot, walker: StartedLocomotion, folded: Array, direction: Array) -> Array:
-    """Return the posture that turns over a lying robot, (nj,): feet of one side behind its back, the others folded.
-
-    Args:
-        robot: The robot. walker: The started law. folded: Joint positions with folded legs, (nj,).
-        direction: Unit vector to the side, (3,), dimensionless, base axes.
-    """
-    legs = walker.home.legs
-    middle = np.mean([leg.hip for leg in legs], axis=0)
-    push = _PUSHES_OUT * direction + np.array([0.0, 0.0, _PUSHES_UP])
-    targets = [leg.hip + leg.length * push if direction @ (leg.hip - middle) > 0.0 else None for leg in legs]
-    return reaching_posture(robot, walker.home, targets, folded)

@@ -190,7 +190,7 @@ def _feet(robot: Robot) -> list[_Foot]:
         how = f"one of the {low} lowest limbs with contact points (state is_foot=True or False on links otherwise)"
     soles: dict[int, set[str]] = {}
     for end in ends:
-        highest = heights[end] + (np.inf if stated else _SAME_SOLE * height)
+        highest = heights[end] + (_LOWEST if stated else _SAME_SOLE) * height
         level = [k for k in paths[end] if k in touching and heights[k] <= highest]
         own = {point.name for point in robot.contacts if point.link in level and points[point.name] <= highest}
         own = _without_raised_parts(robot, own, rotations[level[0]].T[:, 2]) if len(level) == 1 else own
