@@ -30,7 +30,7 @@ _BELLY = 0.9  # vertical component of the upright axis from which on folded legs
 _UPRIGHT = 0.8  # the same from which on its legs fold
 _STEPS = 8  # of the motion from one posture to the next in which it is tested
 _CANDIDATES = 200  # postures that are tested for each orientation
-_MOST = 12  # orientations at rest for which a posture is sought
+_MOST = 12  # orientations at rest for which a posture is sought, and postures that lead to the belly
 _LEFT, _FRONT = np.array([0.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0])
 _PUSHES = ((np.array([0.0, 0.0, -1.0]), _LEFT), (_LEFT, -_LEFT), (-_LEFT, _LEFT), (-_FRONT, _FRONT), (_FRONT, -_FRONT))
 """Vertical direction of a lying robot, and the side whose feet push, base axes."""
@@ -133,7 +133,7 @@ def turning_postures(robot: Robot, home: Home, folded: Array) -> Turning:
     Args:
         robot: The robot, with contact points on all bodies on which it may lie.
         home: Its standing posture.
-        folded: Joint positions with folded legs, (nj,), [rad] or [m].
+        folded: Joint positions with folded legs, (nj,), [rad] or [m], joint coordinates.
     """
     rolls = _rolling(robot, home, folded)
     pushes = [_pushing(robot, home, folded, side) for _, side in _PUSHES]
