@@ -204,7 +204,7 @@ class Locomotion:
         radius = float(np.max(np.linalg.norm(stances, axis=1)))
         least = LEAST_DUTY_ON_TWO if on_two else least_duty(robot, home)
         length = min(leg.length for leg in home.legs)
-        reach = float(np.sqrt(max(length**2 - home.hip_height**2, (0.1 * length) ** 2)))  # some on straight legs
+        reach = float(np.sqrt(max(length**2 - home.hip_height**2, (0.1 * length) ** 2)))  # at least a tenth of the leg
         return GaitChoice(tuple(schedules), by_speed, least, radius, np.sign(stances), height, gravity, reach)
 
 

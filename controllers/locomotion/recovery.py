@@ -31,7 +31,7 @@ MODES = (
     *("spreads its arms", "raises its arms", "bends its arms", "pushes its trunk up", "draws its knees in"),
     *("sits on its heels", "squats", "rises from its squat"),
     *(f"{how} its {side} side" for how in ("turns onto", "falls forward from") for side in ("right", "left")),
-    *("stands on hands and feet", "lifts its hands", "raises its trunk", "straightens"),
+    *("stands on hands and soles", "lifts its hands", "raises its trunk", "straightens"),
 )
 WALKS, DAMPS, FOLDS, STANDS_UP, TURNS, LIES, SITS = range(7)
 SPREADS, RAISES, BENDS, PUSHES, DRAWS, HEELS, SQUATS, RISES, ONTO_RIGHT, ONTO_LEFT, FROM_RIGHT, FROM_LEFT = range(7, 19)
@@ -70,11 +70,11 @@ _RISING_TILT, _RISING_LOW = 1.4, 0.25  # [rad], inclination and height, as above
 
 
 class _Memory(NamedTuple):
-    """Mode, its beginning, [s], number of attempts so far, posture of a turn, and joint positions then, (nj,)."""
+    """Mode, its beginning, [s], attempts so far, number of the posture of a turn, and joint positions then, (nj,)."""
 
     mode: Any
     since: Any
-    turns: Any
+    attempts: Any
     posture: Any
     angles: Array
 
@@ -83,7 +83,7 @@ class _Memory(NamedTuple):
         return cls(flat[0], flat[1], flat[2], flat[3], flat[4:])
 
     def flat(self) -> Array:
-        return np.concatenate([np.stack([self.mode, self.since, self.turns, self.posture]), self.angles])
+        return np.concatenate([np.stack([self.mode, self.since, self.attempts, self.posture]), self.angles])
 
 
 @checked
@@ -94,10 +94,10 @@ class Recovery(Wrapper):
         sim = legged.Simulation(robot, controllers.Recovery(controllers.Locomotion("trot")), ground=ground, fall=False)
 
     A robot has fallen when its base is inclined by more than 1 rad, or lower than 0.4 of its height in the standing
-    posture. Its joints are then damped. A robot with more than two legs folds them. On its side or its back it turns
-    over, by postures in which it rolls and in every second attempt by pushing the feet of one side against the ground
-    behind its back (`legged.algorithms.legs.turning`), folds its legs, and stretches them to the standing posture; the
-    law then starts anew in the present place. Heavy, wide or long robots, such as HyQ, may remain on their back.
+    posture. Its joints are then damped. A robot with more than two legs folds its legs. On its side or its back it
+    turns over, by postures in which it rolls and in every second attempt by pushing the feet of one side against the
+    ground behind its back (`legged.algorithms.legs.turning`), folds its legs, and stretches them to the standing
+    posture; the law then starts anew in the present place. Some robots, such as HyQ and Spot, may remain on their back.
 
     A robot with two legs and two arms turns to its front by an arm and a leg, pushes its trunk up with its hands, draws
     its knees under its hips, sits back on its heels, and shifts its soles under its center of mass; see
@@ -133,7 +133,7 @@ class Recovery(Wrapper):
     _postures: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False, kw_only=True)
     _stiffness: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
     _damping: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
-    _turns: Turning | None = field(default=None, repr=False, kw_only=True)
+    _turning: Turning | None = field(default=None, repr=False, kw_only=True)
     _rises: Rising | None = field(default=None, repr=False, kw_only=True)
     _walker: StartedLocomotion | None = field(default=None, repr=False, kw_only=True)
 
@@ -164,7 +164,7 @@ class Recovery(Wrapper):
         stiffness = np.minimum(_STIFFNESS * robot.mass * walker.gravity * walker.height, _STIFF * inertia * rate**2)
         damping = np.minimum(_DAMPING * unit * stiffness, _STABLE * inertia * rate)
         fields = {"_postures": postures, "_stiffness": stiffness, "_damping": damping, "_walker": walker}
-        prepared = replace(self, **fields, _rises=rising, _turns=turning)
+        prepared = replace(self, **fields, _rises=rising, _turning=turning)
         return super(Recovery, prepared).start(robot, ground, q, v)
 
     def mode(self, memory: Array) -> str:
@@ -229,11 +229,11 @@ class Recovery(Wrapper):
             height = base + 1.0
         fell = (R[2, 2] < np.cos(_TILT)) | (height < _LOW * abs(base))
         upright = R[2, 2] > np.cos(_UPRIGHT)
-        even = np.floor(now.turns) - 2.0 * np.floor(0.5 * np.floor(now.turns))
+        even = np.floor(now.attempts) - 2.0 * np.floor(0.5 * np.floor(now.attempts))
         over = self._over(t, now, unit)
-        posture, begins = 0.0 * even, float(DAMPS if self._turns is None else FOLDS)
-        if self._turns is not None:
-            posture = self._turns.number(R[2], even)
+        posture, begins = 0.0 * even, float(DAMPS if self._turning is None else FOLDS)
+        if self._turning is not None:
+            posture = self._turning.number(R[2], even)
         stays = (posture - now.posture) * (posture - now.posture) < 0.5
         rising: tuple[Any, ...] = ()
         if self._rises is not None:
@@ -256,10 +256,10 @@ class Recovery(Wrapper):
         turns, turned = _is_mode(mode, TURNS), _is_mode(now.mode, TURNS)
         changes = ((mode - now.mode) * (mode - now.mode) > 0.5) | (over & turns)
         attempts = where(
-            changes & turns, now.turns + _PART, where(turned & ~turns, np.floor(now.turns) + 1.0, now.turns)
+            changes & turns, now.attempts + _PART, where(turned & ~turns, np.floor(now.attempts) + 1.0, now.attempts)
         )
         onto = changes & (mode > ONTO_RIGHT - 0.5) & (mode < FROM_LEFT + 0.5)
-        attempts = where(onto, now.turns + 1.0, where(mode < 0.5, 0.0, attempts))
+        attempts = where(onto, now.attempts + 1.0, where(mode < 0.5, 0.0, attempts))
         reached = q[robot.base.nq :]
         if self._rises is not None and self._rises.over_hands is not None:  # its springs remain under load
             reached = where(now.mode > SPREADS - 0.5, self._target(now.mode, now.posture), reached)
@@ -272,11 +272,11 @@ class Recovery(Wrapper):
         )
 
     def _target(self, mode: Any, posture: Any) -> Array:
-        """Return the posture of a mode, of the mode `TURNS` the one with a number, (nj,), [rad] or [m]."""
+        """Return the posture of a mode, (nj,), [rad] or [m]; `posture` is its number in `TURNS`."""
         target = np.stack([_of_mode(mode, column) for column in self._postures.T])
-        if self._turns is None:
+        if self._turning is None:
             return target
-        return where(_is_mode(mode, TURNS), self._turns.posture(posture), target)
+        return where(_is_mode(mode, TURNS), self._turning.posture(posture), target)
 
     def _following_on_two(
         self, q: Array, v: Array, now: _Memory, over: Any, settled: Any, vertical: Array, height: Any, even: Any
@@ -285,7 +285,7 @@ class Recovery(Wrapper):
 
         Args:
             q: Configuration, (nq,). v: Velocity, (nv,). now: The memory. over: Whether the time of the mode has passed.
-            settled: Whether a robot may follow its command again, if it stands.
+            settled: Whether the mode has lasted longer than `_SETTLES`.
             vertical: Vertical components of the axes of the base, (3,), dimensionless.
             height: Of the base over the lowest foot, relative to that of the standing robot.
             even: 0 or 1, in turns, for the side to which the robot turns.
@@ -325,7 +325,7 @@ class Recovery(Wrapper):
         )
 
     def _capture_over_soles(self, q: Array, v: Array) -> tuple[Any, Any, Any]:
-        """Return the place of the capture point over the soles, and their difference of heights and length, [m].
+        """Return the place of the capture point, and the difference of heights and the length of the soles, [m] each.
 
         The place is 0 at the heels and 1 at the toes; the heights are those of toes and heels.
         """
@@ -350,13 +350,9 @@ class Recovery(Wrapper):
         walker = self._walking
         robot, unit = walker.robot, walker.planner.time_unit
         lasts = _of_mode(now.mode, [unit * x for x in _MOVES[: len(self._postures)]])
-        if self._turns is not None:
-            fast = (
-                (_of_mode(now.posture, 1.0 * self._turns.pushes) > 0.5)
-                & (now.mode > TURNS - 0.5)
-                & (now.mode < TURNS + 0.5)
-            )
-            lasts = where(fast, _FAST * unit, lasts)
+        if self._turning is not None:
+            pushes = _is_mode(now.mode, TURNS) & self._turning.is_push(now.posture)
+            lasts = where(pushes, _FAST * unit, lasts)
         x = np.minimum((t - now.since) / lasts, 1.0)
         desired = now.angles + x * x * (3.0 - 2.0 * x) * (self._target(now.mode, now.posture) - now.angles)
         if self._rises is not None and self._rises.over_hands is not None:  # the ankles move the center of pressure
@@ -386,7 +382,7 @@ def _rising(robot: Robot, home: Home) -> Rising | None:
 
 
 def _is_mode(mode: Any, which: int) -> Any:
-    """Return whether a mode is the one with a number."""
+    """Return whether a mode is `which`."""
     return (mode > which - 0.5) & (mode < which + 0.5)
 
 

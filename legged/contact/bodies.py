@@ -113,9 +113,9 @@ class Bodies:
         parts: Sequence[Rows],
         adds: bool,
     ) -> None:
-        """Record the calls that write the Jacobians of a kind of articulated robots, of which the rest is zero.
+        """Record the calls that write the columns of the Jacobians of a kind of robots that are not zero.
 
-        Those of a kind in `constant`, whose robots have a body that moves freely, are unit matrices.
+        For a kind in `constant`, of free bodies, the Jacobians are unit matrices.
 
         Args:
             do: The recording. kind: Number of the kind. size: Number of Jacobians, and their number of columns, nv.

@@ -281,7 +281,7 @@ class EqualRobots:
         return middle, geometry._replace(inertia=inertia)
 
     def _geometry(self, q: Array, shift: Array) -> Geometry:
-        robot, first = self.loop.robot, int(self.bodies[0, 0] == 0)  # which is the world in a group
+        robot, first = self.loop.robot, int(self.bodies[0, 0] == 0)  # number 0 is the world in a group
         at = motion(robot, q)
         at = at._replace(origin=[*at.origin[:first], *(o + shift for o in at.origin[first:])])
         return Geometry(*self._of_links(at), inertia_matrix(robot, q), screws(robot, q, at))

@@ -27,7 +27,7 @@ _TRAVEL, _TRAVEL_ON_TWO = 0.95, 0.7
 """Distance that the body moves in a stance, from which on period and duty factor become smaller, [h]; with soles, which
 stay flat while the leg behind the body is stretched, it is less."""
 _OF_REACH, _LEAST_TRAVEL = 1.3, 0.5
-"""This distance on two feet, relative to the reach of the legs, and its least value, [h]: quicker steps need torque."""
+"""On two feet it is at most this multiple of the reach of the legs, but at least this, [h]: quick steps need torque."""
 _SHORTEST_SWING = 1.0  # [sqrt(h / g)], swing at the largest speed of two feet
 _LATERAL, _TURNING = 2.0, 2.2
 """Factors of a distance to the side and in a turn in this one, with more than two feet: the body moves further away
@@ -194,9 +194,7 @@ class GaitChoice:
         return min(_TRAVEL_ON_TWO * self.height, max(_OF_REACH * self.reach, _LEAST_TRAVEL * self.height))
 
     def fastest_in_reach(self, duty: float) -> float:
-        """Return the largest speed of two feet with the longest stances in reach of the legs, [m/s].
-
-        A swing takes sqrt(h / g) at least.
+        """Return the speed of two feet at which a stance is 1.3 times the reach and a swing takes sqrt(h / g), [m/s].
 
         Args:
             duty: Duty factor at this speed.

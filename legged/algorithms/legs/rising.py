@@ -284,7 +284,7 @@ class _RisingSearch:
     def over_hands(self) -> Array:
         """Return joint positions, (4, nj), from hands and soles on the ground to a raised trunk, `_OVER_HANDS`.
 
-        Hips and ankles spread the legs as far as the inclination of the trunk over level soles needs it.
+        The legs spread as far as level soles at this inclination of the trunk require.
         """
         leg_columns = [column for leg in self.home.legs for column in leg.columns]
         arm_columns = [column for arm in self.arms for column in arm.columns]

@@ -22,12 +22,12 @@ from legged.dynamics.kinematics import center_of_mass, point_positions
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
-_NODES, _NEIGHBORS = 800, 8  # vertical directions on a sphere, and those around each
+_NODES, _NEIGHBORS = 800, 8  # nodes, which are vertical directions on a sphere, and those around each
 _CONFIGURATIONS = 64  # of each leg, at most: equal steps of each joint between its limits
 _FARTHEST = 3.3  # [rad], largest distance of a joint from its standing position
 _INDEPENDENT = 4096  # postures whose legs differ, besides all pairs of configurations of the left and the right legs
 _BELLY = 0.9  # vertical component of the upright axis from which on folded legs leave the robot on its belly
-_UPRIGHT = 0.8  # the same from which on its legs fold
+_UPRIGHT_COSINE = 0.8  # the same from which on its legs fold
 _STEPS = 8  # of the motion from one posture to the next in which it is tested
 _CANDIDATES = 200  # postures that are tested for each orientation
 _MOST = 12  # orientations at rest for which a posture is sought, and postures that lead to the belly
@@ -199,10 +199,10 @@ def _rolling(robot: Robot, home: Home, folded: Array) -> dict[int, Array]:
 def _posture(
     body: _Body, legs: _Legs, choices: Array, rests: Array, goal: Array, node: int, before: Array, folded: Array
 ) -> tuple[int, Array] | None:
-    """Return the node and the posture, (nj,), in which a robot at a node comes to rest at a node of the goal."""
+    """Return where a robot that rests at a node comes to rest in the goal, and its posture, (nj,); None if nowhere."""
     candidates = np.flatnonzero(_inner(goal)[rests[:, node]])
-    sureness = goal[rests[candidates][:, np.unique(_NEAR[_NEAR[node]])]].mean(axis=1)
-    candidates = candidates[np.argsort(-sureness, kind="stable")]
+    success_rate = goal[rests[candidates][:, np.unique(_NEAR[_NEAR[node]])]].mean(axis=1)
+    candidates = candidates[np.argsort(-success_rate, kind="stable")]
     candidates = candidates[:: max(1, len(candidates) // 4 // _CANDIDATES)][:_CANDIDATES]
     if not len(candidates):
         return None
@@ -211,13 +211,13 @@ def _posture(
         after[:, columns] = legs.values[leg][choices[candidates, leg]]
     at = _moved(body, before, after, np.tile(_NEAR[node], (len(candidates), 1)))
     folds = _moved(body, after, np.tile(folded, (len(candidates), 1)), at)
-    succeeds = goal[at] & ((_SPHERE[at, 2] < _UPRIGHT) | (_SPHERE[folds, 2] > _BELLY))
+    succeeds = goal[at] & ((_SPHERE[at, 2] < _UPRIGHT_COSINE) | (_SPHERE[folds, 2] > _BELLY))
     best = int(np.argmax(succeeds.mean(axis=1) + succeeds[:, 0]))
     return (int(at[best, 0]), after[best]) if succeeds[best, 0] else None
 
 
 def _moved(body: _Body, before: Array, after: Array, at: Array) -> Array:
-    """Return the nodes, (n, m), that robots reach from other nodes, (n, m), while their joints move to (n, nj)."""
+    """Return the nodes, (n, m), at which robots come to rest from others, `at`, while their joints move, (n, nj)."""
     for step in range(1, _STEPS + 1):
         at = np.take_along_axis(_rests(body.heights(before + step / _STEPS * (after - before))), at, axis=1)
     return at
@@ -276,7 +276,7 @@ def _choices(home: Home, legs: _Legs) -> Array:
 
 
 def _alike(first: Array, other: Array, is_mirrored: bool) -> Array:
-    """Return the configuration of another leg whose points are at places most like those of each of the first leg."""
+    """Return the configuration of another leg whose points are nearest to those of each of the first leg, (k,)."""
     if first.shape[1] != other.shape[1]:
         return np.arange(len(first)) % len(other)
     weights = np.array([_ACROSS, 1.0, 1.0])

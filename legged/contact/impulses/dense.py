@@ -114,10 +114,9 @@ def twist_jacobian(robot: Robot, q: Array, body: int, rows: Array) -> Array:
 
 
 def screws(robot: Robot, q: Array, at: Motion) -> Array:
-    """Return the motions that the joint rates cause, (c, 9), [omega; velocity; origin] of each, world axes.
+    """Return the twist of each body per joint rate, and its origin, (c, 9), [omega; velocity; origin], world axes.
 
-    There is one for each column of the motion matrices of the bodies, in their order: the twist of the body per rate,
-    (6,), and the origin of the body, (3,), [m].
+    There is one row for each column of the motion matrices, in the order of the bodies; origins are in [m].
 
     Args:
         robot: The robot. q: Configuration, (nq,). at: Poses of the bodies at q.

@@ -168,7 +168,7 @@ def _split(name: str) -> list[str]:
 def _lowest_limb_ends(tree: Tree) -> list[tuple[str, str]]:
     """Return (link, how found) of the lowest ends, below the base, of at least two limbs with two or more joints.
 
-    Ends count as turned down: with all joints at zero, the legs of gym's Ant are level.
+    An end counts at the lowest angle of its joint, since legs may be level at zero, as those of gym's Ant are.
     """
     ends = [head for head in tree.groups if tree.is_end(head) and len(tree.path(head)) > 2]
     lowest = {head: _lowest_turned(tree, head) for head in ends}
@@ -202,16 +202,15 @@ def _lowest_turned(tree: Tree, head: str) -> float:
 
 
 def _points(tree: Tree, name: str) -> Iterator[tuple[Array, float]]:
-    """Yield points, (n, 3), [m], world axes, all joints at zero, and the radius around them: of a link and its shapes.
+    """Yield the origin of a link, then points of each shape, (n, 3), [m], world axes, joints at zero, and their radius.
 
-    The first is its origin. Shapes are those of collision, of links without them the visual ones; those that cannot be
-    read are left out.
+    Shapes are those of collision, of links without them the visual ones; meshes that cannot be read are left out.
     """
     yield tree.pose[name].position[None], 0.0
     for shape in tree.link[name].shapes or tree.link[name].visuals:
         try:
             yield _extent(_surface(shape.moved(tree.pose[name]), tree.description.source))
-        except LeggedError:  # a mesh that is missing or damaged, as the foot itself says
+        except LeggedError:  # a missing or damaged mesh, which is reported for the foot
             continue
 
 

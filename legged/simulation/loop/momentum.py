@@ -98,7 +98,7 @@ class FreePart:
     def on_root(self, q: Array, forces: Array) -> Array:
         """Return the wrench [n; f] of generalized forces of the root, (6,), [N m] and [N], about the world's origin.
 
-        With generalized impulses, such as M dv of the root's rows of the inertia matrix, it is an impulse.
+        Given generalized impulses, such as the root's rows of M dv, it returns an impulse.
 
         Args:
             q: Configuration, (nq,), mixed units. forces: At the root's entries of v, (n,), mixed units.
@@ -132,7 +132,7 @@ class FreePart:
     def _momentum(self, q: Array, v: Array) -> tuple[Momentum, Array, Array]:
         """Return the momentum, the center of mass in axes of the root, (3,), and the inertia about its origin, (6, 6).
 
-        Each joint rate moves all bodies outward of the joint as one, whose inertia gives its share of the momentum.
+        The share of a joint is the composite inertia of all bodies outward of it times its twist.
         """
         robot, X = self.robot, transforms(self.robot, q)
         inertia = {k: robot.bodies[k].M for k in self.bodies}

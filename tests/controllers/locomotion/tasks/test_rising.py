@@ -104,7 +104,7 @@ def test_a_robot_with_a_high_squat_rises_over_its_hands():
 
 
 @needs_g1
-def test_a_robot_with_a_low_squat_does_not_need_its_hands():
+def test_a_robot_with_a_low_squat_rises_from_its_heels():
     robot = legged.load(G1)
     assert rising_postures(robot, controllers.home_of(robot)).over_hands is None
 

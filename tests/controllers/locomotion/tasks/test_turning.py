@@ -1,4 +1,4 @@
-"""Lying robots turn over: they roll to where their center of mass is lowest, and push in every second attempt."""
+"""Lying robots turn over: they roll to a minimum of their potential energy, and push in every second attempt."""
 
 import numpy as np
 import pytest
