@@ -97,7 +97,7 @@ class Recovery(Wrapper):
     posture. Its joints are then damped. A robot with more than two legs folds its legs. On its side or its back it
     turns over, by postures in which it rolls and in every second attempt by pushing the feet of one side against the
     ground behind its back (`legged.algorithms.legs.turning`), folds its legs, and stretches them to the standing
-    posture; the law then starts anew in the present place. Some robots, such as HyQ and Spot, may remain on their back.
+    posture; the law then starts anew in the present place. Some robots, such as HyQ and Spot, remain on their back.
 
     A robot with two legs and two arms turns to its front by an arm and a leg, pushes its trunk up with its hands, draws
     its knees under its hips, sits back on its heels, and shifts its soles under its center of mass; see

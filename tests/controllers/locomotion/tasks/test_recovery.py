@@ -145,7 +145,7 @@ def test_a_robot_with_a_high_squat_rises_over_its_hands_and_balances_with_its_an
         memory[:3] = mode, 0.0, 0.0
         return started.mode(started.update(t, 0.0, configuration, v, wrenches, memory))
 
-    assert after(DRAWS, q, 50.0) == "stands on hands and feet"
+    assert after(DRAWS, q, 50.0) == "stands on hands and soles"
     assert after(RAISES_TRUNK, q, 0.5) == "rises from its squat"
     bowed = q.copy()
     bowed[:4] = axis_quaternion("y", 1.2)
