@@ -273,10 +273,10 @@ class Recovery(Wrapper):
 
     def _target(self, mode: Any, posture: Any) -> Array:
         """Return the posture of a mode, (nj,), [rad] or [m]; `posture` is its number in `TURNS`."""
-        target = np.stack([_of_mode(mode, column) for column in self._postures.T])
+        target = _of_mode(mode, self._postures)
         if self._turning is None:
             return target
-        return where(_is_mode(mode, TURNS), self._turning.posture(posture), target)
+        return where(_is_mode(mode, TURNS), _of_mode(posture, self._turning.postures), target)
 
     def _following_on_two(
         self, q: Array, v: Array, now: _Memory, over: Any, settled: Any, vertical: Array, height: Any, even: Any

@@ -345,6 +345,16 @@ def hull_vertices(what: str, points: Any) -> Array:
         raise DefinitionError(flat) from error
 
 
+def spiral(heights: Array) -> Array:
+    """Return unit vectors on a spiral around a sphere, Fibonacci's lattice, (n, 3), dimensionless, in any axes.
+
+    Args:
+        heights: Their components along z, evenly spaced from -1 to 1 or from 1 to -1, (n,), dimensionless.
+    """
+    around, radii = np.pi * (1.0 + 5.0**0.5) * np.arange(len(heights)), np.sqrt(1.0 - heights**2)
+    return np.column_stack([radii * np.cos(around), radii * np.sin(around), heights])
+
+
 def outermost_points(shape: Shape) -> tuple[Array, float]:
     """Return points, (n, 3), [m], link axes, and a radius, [m], whose spheres enclose the shape closely.
 

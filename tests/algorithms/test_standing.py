@@ -108,6 +108,17 @@ def test_links_say_whether_they_are_feet():
         Link("foot", is_foot=True)
 
 
+def test_a_knee_on_the_link_of_a_foot_is_no_part_of_its_sole():
+    """The origin of a shank that ends in a foot touches the ground when the robot lies, not when it stands."""
+    editor = robots.spatial_quadruped().edit()
+    legs = leg_chains(robots.spatial_quadruped())
+    for leg in legs:
+        link = editor.build().links[leg.link].name
+        old = {contact.name: contact.definition for contact in editor.build().contacts if contact.link == leg.link}
+        editor.change_link(link, contacts={**old, f"{link}_knee": (0.0, 0.0, 0.0)}, is_foot=True)
+    assert [leg.contacts for leg in leg_chains(editor.build())] == [leg.contacts for leg in legs]
+
+
 def test_a_stated_foot_is_kept_in_data_and_edits():
     robot = with_arms(False, is_foot=True)
     again = legged.Robot.from_description(robot.describe()).fused()

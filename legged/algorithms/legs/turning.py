@@ -20,6 +20,7 @@ from legged.compiler import compile
 from legged.compiler.ir import where
 from legged.dynamics.kinematics import center_of_mass, point_positions
 from legged.robot.robot import Robot
+from legged.robot.shapes import spiral
 from legged.spatial import Array
 
 _NODES, _NEIGHBORS = 800, 8  # nodes, which are vertical directions on a sphere, and those around each
@@ -63,13 +64,6 @@ class Turning(NamedTuple):
         for k in range(1, len(self.postures)):
             best, number = np.maximum(best, near[k]), where(near[k] > best, float(k), number)
         return number
-
-    def posture(self, number: Any) -> Array:
-        """Return the posture with a number, (nj,), [rad] or [m]."""
-        chosen = self.postures[0]
-        for k, angles in enumerate(self.postures[1:], 1):
-            chosen = where(number > k - 0.5, angles, chosen)
-        return chosen
 
     def is_push(self, number: Any) -> Any:
         """Return whether the robot pushes itself over in the posture with a number."""
@@ -300,13 +294,6 @@ def _inner(nodes: Array) -> Array:
     return np.asarray(nodes[_NEAR].all(axis=1))
 
 
-def _sphere() -> Array:
-    """Return unit vectors in Fibonacci's lattice, (nodes, 3)."""
-    z = 1.0 - 2.0 * (np.arange(_NODES) + 0.5) / _NODES
-    around, radius = np.pi * (1.0 + 5.0**0.5) * np.arange(_NODES), np.sqrt(1.0 - z * z)
-    return np.column_stack([radius * np.cos(around), radius * np.sin(around), z])
-
-
-_SPHERE = _sphere()
+_SPHERE = spiral(1.0 - 2.0 * (np.arange(_NODES) + 0.5) / _NODES)
 _NEAR = np.argsort(-(_SPHERE @ _SPHERE.T), axis=1)[:, : _NEIGHBORS + 1]
 """Indices of each direction and its neighbors, (nodes, neighbors + 1)."""

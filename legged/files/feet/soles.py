@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from legged.robot.shapes import Capsule, Sphere, convex_hull, hull_vertices, outermost_points
+from legged.robot.shapes import Capsule, Sphere, convex_hull, hull_vertices, outermost_points, spiral
 from legged.robot.shapes import Shape as LinkShape
 from legged.spatial import Array
 
@@ -90,10 +90,7 @@ def _surface(shape: LinkShape | Array) -> Array:
     points, radius = outermost_points(shape)
     if not radius:
         return points
-    heights = np.linspace(-1.0, 1.0, 600 if isinstance(shape, Capsule) else 1200)
-    around = np.pi * (1.0 + 5.0**0.5) * np.arange(len(heights))  # Fibonacci's lattice
-    rings = np.sqrt(1.0 - heights**2)
-    directions = np.column_stack([rings * np.cos(around), rings * np.sin(around), heights])
+    directions = spiral(np.linspace(-1.0, 1.0, 600 if isinstance(shape, Capsule) else 1200))
     return np.concatenate([point + radius * directions for point in points])
 
 
