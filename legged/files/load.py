@@ -25,7 +25,7 @@ from legged.files.feet.detection import Feet, FootEntry, find_feet
 from legged.files.feet.findings import feet_findings
 from legged.files.inertias import check_positive_definite, entry_inertia, total_inertia
 from legged.files.mjcf.reader import read as read_mjcf
-from legged.files.resolve import apply_repairs, remove_fixed_joints, resolve
+from legged.files.resolve import apply_repairs, oriented, remove_fixed_joints, resolve, without_materials
 from legged.files.urdf.reader import parse_urdf
 from legged.robot.base import Base, FixedBase, FloatingBase, PlanarBase
 from legged.robot.construction.assemble import assemble
@@ -55,6 +55,7 @@ def load(
     materials: bool = False,
     root: str | None = None,
     armature: bool = True,
+    axes: tuple[str, str] | None = None,
 ) -> Robot:
     """Return the robot described by a URDF or MJCF file; its attribute `audit` reports on the file.
 
@@ -95,6 +96,9 @@ def load(
             as one robot on a fixed base. None: the body with further joints on a free body, or else "world". The audit
             names the others under `lost`.
         armature: Whether armature and rotors of joints act.
+        axes: Axes of the root link that point forward and up, such as ("-y", "z") or ("z", "y"), of a file in which
+            they are not x and z. The root of the robot is then a link without mass, fixed to this link, with x forward
+            and z up. The gravity of an MJCF stays.
 
     Raises:
         FileError: a file that cannot be read or does not describe a robot with regular dynamics.
@@ -102,7 +106,7 @@ def load(
         DefinitionError: a gravity that is not three numbers.
     """
     options = _Options(
-        base, feet, order, fuse, mimic, joint_physics, repair, gravity, shapes, materials, root, armature
+        base, feet, order, fuse, mimic, joint_physics, repair, gravity, shapes, materials, root, armature, axes
     )
     case = _read(path, options)
     singular = [finding for finding in case.findings if finding.severity == "singular"]
@@ -157,11 +161,12 @@ class _Options:
     materials: bool = False
     root: str | None = None
     armature: bool = True
+    axes: tuple[str, str] | None = None
 
     @property
     def is_for_whole(self) -> bool:
         """Whether a robot that its file contains as a whole is returned unchanged, if its base is of the right kind."""
-        asked = self.feet, self.order, self.repair, self.gravity, self.root
+        asked = self.feet, self.order, self.repair, self.gravity, self.root, self.axes
         acts = self.joint_physics and self.armature and self.mimic == "coupled"
         return acts and not self.fuse and all(each is None for each in asked)
 
@@ -256,31 +261,22 @@ def describe(
 def _resolve(description: Description, options: _Options) -> _Reading:
     """Return the content of a file: a tree with base, mimic joints and joint physics decided, repaired as asked for."""
     if not options.materials:
-        description = _without_materials(description)
+        description = without_materials(description)
     stated = {"planar": "planar", "joints": "fixed"}.get(description.base)
     base = options.base or stated or ("fixed" if description.floating is False else "floating")
     description, decided = resolve(description, base, options.mimic, options.joint_physics, options.armature)
+    description, turned = oriented(description, options.axes)
     tree, repaired = apply_repairs(tree_of(description), options.repair)
     feet = find_feet(tree, options.feet, walks=base != "fixed" or description.base == "joints")
     findings = find_all(tree, base == "floating")
-    upright = base == "floating" and all(finding.kind != "up" for finding in findings)
-    findings = by_severity([*findings, *feet_findings(tree, feet, upright)])
+    findings = by_severity([*findings, *feet_findings(tree, feet, base == "floating")])
     groups = _other_links(tree)
     if options.fuse:
         tree, feet = remove_fixed_joints(tree, feet)
     solids, notes = collision_shapes(tree) if options.shapes else ({}, [])
-    decided = (*description.choices, *decided, *notes)
+    decided = (*description.choices, *decided, *turned, *notes)
     source = description.source
     return _Reading(source, options, base, tree, feet, groups, findings, decided, tuple(repaired), shapes=solids)
-
-
-def _without_materials(description: Description) -> Description:
-    """Return a description whose shapes have no materials."""
-    links = tuple(
-        replace(link, shapes=tuple(replace(shape, material=None) for shape in link.shapes))
-        for link in description.links
-    )
-    return replace(description, links=links)
 
 
 # 4. Build: the content of the file -> the robot

@@ -64,6 +64,32 @@ def resolve(
     return description, notes
 
 
+def oriented(description: Description, axes: tuple[str, str] | None) -> tuple[Description, list[str]]:
+    """Return the description with a root whose x axis points forward and whose z axis points up, and a sentence on it.
+
+    Args:
+        description: Description as read from the file.
+        axes: Axes of its root that point forward and up, see `legged.load`. None: x and z, nothing changes.
+
+    Raises:
+        ArgumentError: axes that are not two different ones of x, y and z, each with or without a minus sign.
+    """
+    if axes is None:
+        return description, []
+    known = {sign + name: (-1.0 if sign else 1.0) * np.eye(3)[k] for sign in ("", "-") for k, name in enumerate("xyz")}
+    forward, up = (known.get(name, np.ones(3)) for name in axes)
+    if forward @ up:
+        words = "two of x, y and z, with or without a minus sign, that point forward and up, such as ('-y', 'z')"
+        raise ArgumentError(f"axes must be {words}; got {shown(axes)}")
+    root, names = f"{description.root}_axes", {each.name for each in (*description.links, *description.joints)}
+    while root in names:
+        root += "_"
+    turn = JointEntry(root, "fixed", root, description.root, rotation=np.array([forward, np.cross(up, forward), up]))
+    words = f"link {root!r} is the root: {axes[0]} of {description.root!r} points forward, {axes[1]} up"
+    joints = (turn, *description.joints)
+    return replace(description, root=root, links=(LinkEntry(root), *description.links), joints=joints), [words]
+
+
 def _with_couplings(description: Description, couplings: Mapping[str, Any]) -> Description:
     """Return the description with joints that follow others: joint -> its master, or (master, ratio, offset)."""
     names = [joint.name for joint in description.joints]
@@ -91,6 +117,15 @@ def _map_physics(description: Description, change: Callable[[JointPhysics], Join
     """Return a description with the physics of all joints and of the base changed."""
     description = replace(description, base_physics=change(description.base_physics))
     return _map_joints(description, lambda joint: replace(joint, physics=change(joint.physics)))
+
+
+def without_materials(description: Description) -> Description:
+    """Return a description whose shapes have no materials."""
+    links = tuple(
+        replace(link, shapes=tuple(replace(shape, material=None) for shape in link.shapes))
+        for link in description.links
+    )
+    return replace(description, links=links)
 
 
 def _resolve_base(description: Description, base: str, notes: list[str]) -> Description:

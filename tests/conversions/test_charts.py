@@ -17,6 +17,8 @@ from legged.conversions.charts import (
 )
 from legged.rotations import quaternion_exp, quaternion_matrix, quaternion_product
 
+TURN = quaternion_matrix(quaternion_exp(np.array([0.3, -1.2, 0.8])))
+
 CHARTS = {
     "the same": Chart(),
     "ball": BallChart(),
@@ -28,6 +30,10 @@ CHARTS = {
     "free joint to Pinocchio": FreeChart(OUR_JOINT, PINOCCHIO),
     "free joint to MuJoCo": FreeChart(OUR_JOINT, MUJOCO),
     "free joint to Drake": FreeChart(OUR_JOINT, DRAKE),
+    "turned base to Pinocchio": FreeChart(OUR_BASE, PINOCCHIO, TURN),
+    "turned base to MuJoCo": FreeChart(OUR_BASE, MUJOCO, TURN),
+    "turned base to Drake": FreeChart(OUR_BASE, DRAKE, TURN),
+    "turned free joint to Pinocchio": FreeChart(OUR_JOINT, PINOCCHIO, TURN),
 }
 
 

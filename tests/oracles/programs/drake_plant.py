@@ -23,4 +23,5 @@ def joint_of_plant(name, kind, q, v, nq, nv):
     answers = {"name": name, "type_name": kind, "position_start": q, "velocity_start": v}
     answers |= {"num_positions": nq, "num_velocities": nv}
     answers |= {"parent_body": SimpleNamespace(index=lambda: 0 if kind == "quaternion_floating" else 1)}
+    answers |= {"child_body": SimpleNamespace(name=lambda: name.removeprefix("$world_"))}
     return SimpleNamespace(**{word: lambda answer=answer: answer for word, answer in answers.items()})
