@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from controllers.locomotion.gait.feet import MOVES, feet_of, foot_jacobian, sole_extents
+from controllers.locomotion.gait.feet import MOVES, feet_of, foot_jacobian, sole_extents, with_room
 from controllers.locomotion.gait.footsteps import CADENCE, WIDTH, FootstepLaw
 from controllers.locomotion.gait.inclined_ground import inclined_walk
 from controllers.locomotion.gait.posture import (
@@ -40,8 +40,6 @@ the largest that G1 holds."""
 _FASTEST_TURN_ON_TWO, _SLOW_TURN_ON_TWO = 0.5, 0.35
 """Largest yaw rate of a robot with two legs, [sqrt(g / h)], which G1, T1 and the spatial biped of `robots` hold also
 with a velocity; and the one below which its hip yaws are slow."""
-_TURNED = 0.7
-"""A joint bounds the yaw rate if it turns by at least this fraction of the rotation of the sole about the vertical."""
 _SIDEWAYS, _AROUND = 1.0, 1.7
 """Largest speeds sideways, and of a foot around the body in a turn, of robots with more than two legs, [sqrt(g h)].
 Swings take too short a time at higher speeds."""
@@ -115,7 +113,8 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
         feet = tuple(replace(foot, heading_share=turn * turn) for foot in feet)
     if len(feet) == 2:
         stance = (QUICK if any(narrow) else 1.0) * GAITS["walk"].period * GAITS["walk"].duty(2) / steps.omega
-        fastest[2] = min(fastest[2], 2.0 * _turn_of_soles(robot, home, q, feet) / stance)
+        feet = tuple(with_room(robot, home, q, foot) for foot in feet)
+        fastest[2] = min(fastest[2], *(foot.room.sum() / stance for foot in feet))
     inertia, (legs, lifted) = _inertia(robot, q), _leg_inertias(robot, q, feet)
     limits = _limits(robot, home, q, _ACCELERATION * gravity / height)
     inclined = inclined_walk(robot, home, q, any(narrow))
@@ -185,7 +184,8 @@ def swing_limits(
     its range in the standing posture, the body would have to lean back and to rise at each step; where hips or knees
     are slow, the body turns against a leg that lags. The rise is at least the smaller one of 0.06 h and the
     desired rise. The speeds are the mean horizontal ones of a foot relative to the body at which a joint above the
-    ankle reaches its no-load speed while the foot rises at its largest rate.
+    ankle reaches its no-load speed while the foot rises at its largest rate, forward the one that viscous friction of
+    the joint leaves.
 
     Args:
         robot: The robot. home: Its standing posture. duration: Of a swing, [s].
@@ -199,7 +199,7 @@ def swing_limits(
         return clearance, np.full(2, np.inf), ("", np.inf, 0.0)
     q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
     model, limits = WholeBodyModel(robot, q, np.zeros(robot.nv)), JointLimits.of(robot)
-    height, room, columns, shares = float(center_of_mass(robot, q)[2]), np.inf, [], []
+    height, room, columns, rows = float(center_of_mass(robot, q)[2]), np.inf, [], []
     for leg, foot in zip(home.legs, feet_of(robot, home, q)[0], strict=True):
         J, profile, rates = foot_jacobian(model, foot), SOLE if foot.is_flat else POINT, np.zeros((robot.nj, 3))
         rates[list(foot.columns)] = np.linalg.lstsq(J, np.eye(len(J))[:, -3:], rcond=1e-6)[0]
@@ -207,14 +207,18 @@ def swing_limits(
         left = limits.upper[k] - home.angles[k] if rates[k, 2] > 0.0 else home.angles[k] - limits.lower[k]
         room = min(room, left / max(abs(rates[k, 2]), 1e-9))
         columns += above
-        peaks = np.array([profile.peak, profile.peak, profile.climb / duration])
-        shares += [peaks * np.abs(rates[i]) / limits.speed[i] for i in above]
-    *ways, up = np.array(shares).T
-    rise = min(clearance * height, max(LEAST_RISE * height, min(room, _RISING / max(up.max(), 1e-9))))
-    left = np.maximum(1.0 - rise * up, LEAST_REMAINING)
-    speeds = [_SWINGING * left / np.maximum(way, 1e-9) for way in ways]
+        rows += [np.array([profile.peak, profile.peak, profile.climb / duration]) * np.abs(rates[i]) for i in above]
+    *ways, up = np.array(rows).T
+    free = limits.speed[columns]
+    with np.errstate(divide="ignore"):  # speeds at which viscous friction takes the torque that a motor has there
+        damped = 1.0 / (1.0 / free + 1.0 / damped_speeds(robot)[columns])
+    rise = min(clearance * height, max(LEAST_RISE * height, min(room, _RISING / max((up / free).max(), 1e-9))))
+    speeds = [
+        _SWINGING * fastest * np.maximum(1.0 - rise * up / fastest, LEAST_REMAINING) / np.maximum(way, 1e-9)
+        for way, fastest in zip(ways, (damped, free), strict=True)
+    ]
     k = int(np.argmin(speeds[0]))
-    joint = joint_name(robot, columns[k]), float(limits.speed[columns[k]]), float(rise * up[k])
+    joint = joint_name(robot, columns[k]), float(damped[k]), float(rise * up[k] / damped[k])
     return rise / height, np.min(speeds, axis=1), joint
 
 
@@ -346,23 +350,6 @@ def _fastest(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, heig
         shares = (rates / speeds[list(foot.columns), None]).max(axis=0)
         fastest = np.minimum(fastest, 1.0 / np.maximum(shares, 1e-9))
     return fastest
-
-
-def _turn_of_soles(robot: Robot, home: Home, q: Array, feet: tuple[Foot, ...]) -> float:
-    """Return the largest angle about the vertical axis by which legs turn their soles to both sides, [rad].
-
-    Args:
-        robot: The robot. home: Its standing posture. q: Its configuration in this posture, (nq,). feet: Its feet.
-    """
-    model, limits, most = WholeBodyModel(robot, q, np.zeros(robot.nv)), JointLimits.of(robot), np.inf
-    room = np.minimum(limits.upper - home.angles, home.angles - limits.lower)
-    for foot in feet:
-        if foot.is_flat and len(foot.turns) == 3:
-            J, columns = foot_jacobian(model, foot), list(foot.columns)
-            rates = np.abs(np.linalg.pinv(J, rcond=MOVES) @ np.concatenate([foot.turns[:, 2], np.zeros(3)]))
-            turned = rates > _TURNED
-            most = float(np.min(room[columns][turned] / rates[turned], initial=most))
-    return most
 
 
 def _sideways(apart: float, unit: float, height: float) -> float:

@@ -42,6 +42,8 @@ class Foot:
             vertical axis, or with a single point.
         edge: From the line through the points to an edge of the sole, (3,), [m], base axes; zero without `pivot`.
         heading_share: Weight of its rotation about the vertical axis in a swing, over that about other axes.
+        room: Angles about the vertical axis by which the leg turns the foot to the right and to the left from the
+            standing posture, (2,), [rad].
     """
 
     link: int
@@ -56,6 +58,19 @@ class Foot:
     pivot: int | None = None
     edge: Array = field(default_factory=lambda: np.zeros(3))
     heading_share: float = 1.0
+    room: Array = field(default_factory=lambda: np.full(2, np.inf))
+
+    def turned(self, rate: Any, time: Any, stance: Any) -> Any:
+        """Return the angle from the heading of the body to that of the foot in a turn, [rad].
+
+        It is zero in the middle of a stance, or as little as the range of the leg allows: hips of which one turns its
+        foot inward by little keep both feet turned outward.
+
+        Args:
+            rate: Yaw rate, [rad/s]. time: Until the middle of the stance, [s]. stance: Duration of a stance, [s].
+        """
+        right, left = np.maximum(0.0, 0.5 * np.abs(rate) * stance - self.room)
+        return rate * time + right - left
 
     @property
     def turn_weights(self) -> Array:

@@ -251,7 +251,8 @@ class StartedLocomotion:
         reference = reference._replace(response=response)
         normals = [ground.normal(place, body.heading[0], plane) for place in places]
         rate = limited[2] if all(len(foot.turns) == 3 for foot in self.planner.feet) else 0.0  # of soles that legs turn
-        turns = [rate * time for time in state.until_middle]
+        stances = zip(self.planner.feet, state.until_middle, state.duty, strict=True)
+        turns = [foot.turned(rate, time, duty * state.period) for foot, time, duty in stances]
         soles = [tangent_axes(n, reference.rotation[:, 0], turn) for n, turn in zip(normals, turns, strict=True)]
         progress = state.swing_progress
         motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, soles, progress, carrying)

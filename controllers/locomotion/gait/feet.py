@@ -25,6 +25,8 @@ _SHIFT = 0.05
 of mass."""
 _TURNS = 0.05
 """Least rotation of a foot at a fixed place per joint velocity, dimensionless, with which a leg turns it."""
+_TURNED = 0.7
+"""A joint bounds the rotation of a sole about the vertical axis if it turns by at least this fraction of it."""
 _LEVEL = 0.5
 """Least share of a rotation about a horizontal axis that the joints make, with which a leg keeps a sole level."""
 _SAME = 0.2
@@ -75,6 +77,27 @@ def foot_jacobian(model: WholeBodyModel, foot: Foot) -> Array:
     """
     J = model.point(foot.link, foot.sole).J[:, [model.robot.base.nv + k for k in foot.columns]]
     return np.concatenate([foot.turns @ J[:3], J[3:]]) if foot.is_flat else J[3:]
+
+
+def with_room(robot: Robot, home: Home, q: Array, foot: Foot) -> Foot:
+    """Return the foot with `Foot.room`, infinite for a leg that does not turn its foot about all axes.
+
+    Args:
+        robot: The robot. home: Its standing posture. q: Its configuration in this posture, (nq,). foot: The foot.
+    """
+    if not foot.is_flat or len(foot.turns) < 3:
+        return foot
+    J, limits, room = (
+        foot_jacobian(WholeBodyModel(robot, q, np.zeros(robot.nv)), foot),
+        JointLimits.of(robot),
+        foot.room,
+    )
+    rates = np.linalg.pinv(J, rcond=MOVES) @ np.concatenate([foot.turns[:, 2], np.zeros(3)])
+    for k, rate in zip(foot.columns, rates, strict=True):
+        if abs(rate) > _TURNED:
+            ends = (np.array([limits.lower[k], limits.upper[k]]) - home.angles[k]) / rate
+            room = np.minimum(room, np.abs(np.sort(ends)))
+    return replace(foot, room=room)
 
 
 def sole_extents(feet: tuple[Foot, ...], height: float) -> tuple[float, float]:

@@ -131,15 +131,44 @@ def test_the_motion_of_a_heavy_leg_in_a_swing_takes_at_most_half_of_the_weight()
 
 
 def test_the_yaw_rate_on_two_feet_is_bounded_by_the_range_of_the_hip_yaws():
-    """A sole turns by the yaw rate times the duration of a stance, half of it to each side."""
+    """A sole turns by the yaw rate times the duration of a stance, which the whole range allows."""
     robot = robots.spatial_biped()
-    ends = {name: 0.3 for name in robot.parameters() if "hip_z" in name and name.endswith(".upper")}
-    ends |= {name: -0.3 for name in robot.parameters() if "hip_z" in name and name.endswith(".lower")}  # [rad]
     _, _, steps, _, fastest = standing_parts(robot)
     assert fastest[2] == pytest.approx(0.5 * steps.omega)
-    _, _, steps, _, fastest = standing_parts(robot.with_parameters(ends))
-    stance = 0.6 * 3.6 / steps.omega  # [s]
-    assert 0.8 * 0.6 <= fastest[2] * stance <= 0.6  # the axes of bent legs are inclined
+    for outward, inward in ((0.3, 0.3), (0.5, 0.1)):  # [rad]
+        _, planner, steps, _, fastest = standing_parts(with_hip_yaws(robot, outward, inward))
+        stance = 0.6 * 3.6 / steps.omega  # [s]
+        assert 0.8 * 0.6 <= fastest[2] * stance <= 0.6  # the axes of bent legs are inclined
+        for rate in fastest[2] * np.array([-1.0, -0.6, -0.2, 0.2, 0.6, 1.0]):
+            for foot in planner.feet:
+                first, last = (foot.turned(rate, time, stance) for time in (0.5 * stance, -0.5 * stance))
+                assert first - last == pytest.approx(rate * stance)  # the sole stands, the body turns
+                assert -foot.room[0] - 1e-12 <= min(first, last) and max(first, last) <= foot.room[1] + 1e-12
+                if 0.5 * abs(rate) * stance <= foot.room.min():
+                    assert first == pytest.approx(-last)
+
+
+def test_hip_yaws_that_turn_feet_inward_by_little_turn_the_robot_by_those_that_turn_outward():
+    """With soles that stand as far to both sides of the heading, 0.1 rad inward would allow a third of this rate."""
+    robot, rate = with_hip_yaws(robots.spatial_biped(), 0.8, 0.1), 1.0  # [rad/s], 0.34 sqrt(g / h)
+    law = Locomotion("walk", Command(yaw_rate=rate))
+    run = legged.simulate(
+        robot, law, ground=legged.Rigid(friction=0.6), until=4.0, integrator=legged.TimeStepping(2e-3)
+    )
+    late = run.times > 2.0
+    assert run.v[late, 2].mean() == pytest.approx(rate, rel=0.05)
+
+
+def with_hip_yaws(robot, outward, inward):
+    """Return the biped with ranges of its hip yaws, [rad]; positive angles turn the left foot outward."""
+    sides = {"left": (-inward, outward), "right": (-outward, inward)}
+    ends = {}
+    for name in robot.parameters():
+        joint, _, end = name.rpartition(".")
+        if "hip_z" in joint and end in ("lower", "upper"):
+            ends[name] = sides["left" if "left" in joint else "right"][end == "upper"]
+    assert len(ends) == 4
+    return robot.with_parameters(ends)
 
 
 def test_a_knee_of_two_coupled_joints_bends_by_a_fifth_of_a_radian_in_both_together():
