@@ -210,9 +210,11 @@ def swing_limits(
         rows += [np.array([profile.peak, profile.peak, profile.climb / duration]) * np.abs(rates[i]) for i in above]
     *ways, up = np.array(rows).T
     free = limits.speed[columns]
-    with np.errstate(divide="ignore"):  # speeds at which viscous friction takes the torque that a motor has there
-        damped = 1.0 / (1.0 / free + 1.0 / damped_speeds(robot)[columns])
-    rise = min(clearance * height, max(LEAST_RISE * height, min(room, _RISING / max((up / free).max(), 1e-9))))
+    stated = np.where(
+        np.isfinite(free), free, 0.0
+    )  # without a stated speed, Apollo and OP3 walk faster than this bound
+    damped = free / (1.0 + stated / damped_speeds(robot)[columns])  # viscous friction takes all torque of a motor there
+    rise = min(clearance * height, max(LEAST_RISE * height, min(room, _RISING / max((up / damped).max(), 1e-9))))
     speeds = [
         _SWINGING * fastest * np.maximum(1.0 - rise * up / fastest, LEAST_REMAINING) / np.maximum(way, 1e-9)
         for way, fastest in zip(ways, (damped, free), strict=True)
