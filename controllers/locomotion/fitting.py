@@ -210,9 +210,7 @@ def swing_limits(
         rows += [np.array([profile.peak, profile.peak, profile.climb / duration]) * np.abs(rates[i]) for i in above]
     *ways, up = np.array(rows).T
     free = limits.speed[columns]
-    stated = np.where(
-        np.isfinite(free), free, 0.0
-    )  # without a stated speed, Apollo and OP3 walk faster than this bound
+    stated = np.where(np.isfinite(free), free, 0.0)  # others, as Apollo and OP3, walk faster
     damped = free / (1.0 + stated / damped_speeds(robot)[columns])  # viscous friction takes all torque of a motor there
     rise = min(clearance * height, max(LEAST_RISE * height, min(room, _RISING / max((up / damped).max(), 1e-9))))
     speeds = [

@@ -98,9 +98,7 @@ def test_slow_joints_bound_the_rise_and_the_speed_of_swings():
     forward, _, up = np.abs(inverse[home.legs[0].columns.index(hip), 3:])  # [rad/m]
     limit = 4.0 - up * climb * rise * height  # [rad/s], left to the hip
     assert speeds[0] == pytest.approx(0.9 * limit / (1.5 * forward), rel=0.01)  # [m/s], with torque left
-    half = {
-        f"{name}.damping": turned.joint(name).definition.physics.effort / 4.0 for name in hips
-    }  # all torque at 4 rad/s
+    half = {f"{name}.damping": turned.joint(name).definition.physics.effort / 4.0 for name in hips}
     rise, damped, _ = swing_limits(turned.with_parameters(half), home, 0.15, duration)
     limit = (
         2.0 - up * climb * rise * height
