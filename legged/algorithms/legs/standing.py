@@ -126,8 +126,8 @@ def _turned_base(search: PostureSearch) -> str:
         return ""
     return (
         f"with its joints at zero the feet lie in direction ({x:.2g}, {y:.2g}, {z:.2g}) of the axes of link "
-        f"{search.robot.links[0].name!r}, whose z axis must point up: fix it to a new root link with such axes, by a "
-        f"fixed joint in its file"
+        f"{search.robot.links[0].name!r}, whose z axis must point up: load its file with axes=(forward, up), or "
+        f"fix this link to a new base link with such axes"
     )
 
 
