@@ -41,6 +41,7 @@ class Foot:
         pivot: Index of the point that carries the robot alone while it turns; None if the leg turns the foot about the
             vertical axis, or with a single point.
         edge: From the line through the points to an edge of the sole, (3,), [m], base axes; zero without `pivot`.
+        ankle: Index of the third pitch joint of the leg, as `columns`; None without one.
         heading_share: Weight of its rotation about the vertical axis in a swing, over that about other axes.
         room: Angles about the vertical axis by which the leg turns the foot to the right and to the left from the
             standing posture, (2,), [rad].
@@ -57,6 +58,7 @@ class Foot:
     links: tuple[int, ...]
     pivot: int | None = None
     edge: Array = field(default_factory=lambda: np.zeros(3))
+    ankle: int | None = None
     heading_share: float = 1.0
     room: Array = field(default_factory=lambda: np.full(2, np.inf))
 
@@ -209,6 +211,8 @@ class FeetMotion(NamedTuple):
         axes: Contact axes of each foot, (n, 3, 3), columns forward, left and normal, world axes; see `tangent_axes`.
         progress: Fraction of the swing of each foot in the air that has passed, (n,).
         carrying: Points of each foot that carry the robot, (n,).
+        released: Share of the orientation of each sole in the air that it does not keep where its ankle would leave its
+            range, (n,), from 0 to 1, see `InclinedWalk.released`; empty for none.
     """
 
     positions: Sequence[Array]
@@ -220,6 +224,7 @@ class FeetMotion(NamedTuple):
     axes: Sequence[Array]
     progress: Sequence[Any]
     carrying: Sequence[CarryingPoints]
+    released: Sequence[Any] = ()
 
 
 def body_reference(

@@ -338,10 +338,7 @@ class MotionPlanner:
         weights[[*(k for foot in self.feet for k in foot.columns), *arms]] = _DETERMINED
         still = Tracking(gains=(_POSTURE**2 * w * w, 2 * _POSTURE * w), weight=weights, level=1)
         contacts: list[Contact] = []
-        tasks = [
-            center_of_mass_position(model, np.zeros(3), linear),
-            posture(model, self.posture, still),
-        ]
+        tasks = [center_of_mass_position(model, np.zeros(3), linear), posture(model, self.posture, still)]
         if self.plans_average:
             R = model.point(0).rotation
             turn, zero = reference.yaw_rate, 0.0 * reference.yaw_rate
@@ -356,10 +353,9 @@ class MotionPlanner:
         down = np.array([0.0, 0.0, -speed * np.sqrt(self.gravity * self.height)])
         gains, flat = (_FOOT**2 * w * w, 2 * _FOOT * w), _CLOSE_FOOT if self.follows_closely else _FLAT_FOOT
         free = (flat if self.balances_on_soles else 1.0) if self.on_soles else _POINT_FOOT
-        rows = zip(
-            self.feet, feet.carrying, feet.contact, feet.stance, feet.swings, feet.axes, feet.progress, strict=True
-        )
-        for foot, carrying, touches, stands, swing, axes, progress in rows:
+        rows = zip(self.feet, feet.carrying, feet.contact, feet.stance, feet.swings, feet.axes, strict=True)
+        more = zip(feet.progress, feet.released or [0.0] * len(self.feet), strict=True)
+        for (foot, carrying, touches, stands, swing, axes), (progress, released) in zip(rows, more, strict=True):
             weight = where(stands > 0.5, _LATE_FOOT, free) * (1.0 - touches)
             for (link, _), point, share in zip(foot.points, carrying.points, carrying.shares, strict=True):
                 force = plan.forces[0][len(contacts)]
@@ -378,7 +374,9 @@ class MotionPlanner:
                 if foot.pivot is not None:
                     leveling = np.maximum(leveling, carrying.held)
                 tracking = Tracking(gains=gains, weight=leveling * foot.turn_weights)
-                level = link_orientation(model, foot.link, axes @ carrying.tilt @ foot.rotation, tracking)
+                desired = foot.link, axes @ carrying.tilt @ foot.rotation
+                level = link_orientation(model, *desired, tracking)
+                level = self.limits.within_range(level, model, *desired, foot.ankle, released)
                 if len(foot.turns) < 3:  # the leg cannot turn the foot about all axes
                     turns = foot.turns @ axes.T
                     level = level._replace(A=turns @ level.A, b=turns @ level.b)

@@ -255,7 +255,9 @@ class StartedLocomotion:
         turns = [foot.turned(rate, time, duty * state.period) for foot, time, duty in stances]
         soles = [tangent_axes(n, reference.rotation[:, 0], turn) for n, turn in zip(normals, turns, strict=True)]
         progress = state.swing_progress
-        motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, soles, progress, carrying)
+        released = ground.released(limited, memory, body.heading[0], state)
+        parts = list(feet), active, state.stance, swings, places, footsteps, soles, progress, carrying, released
+        motion = FeetMotion(*parts)
         plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.costates)
         ground_under = np.array([path[0], path[1], plane.height(path[:2])])
         axes = HeadingAxes(ground_under, reference.velocity, path[2], reference.yaw_rate)

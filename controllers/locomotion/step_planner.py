@@ -149,12 +149,16 @@ class StepPlanner:
 
     def inclined_period(self, command: Array, memory: LocomotionMemory, forward: Array) -> Any:
         """Return the factor of the gait period on a slope, dimensionless; arguments as in `inclined_command`."""
-        slope = self.slope_ahead(memory.slope, forward)
-        return self.inclined.period(slope, self._travel(memory.target, command))
+        return self.inclined.period(self.slope_ahead(memory.slope, forward), self._travel(memory.target, command))
+
+    def released(self, command: Array, memory: LocomotionMemory, forward: Array, state: GaitState) -> list[Any]:
+        """Return `FeetMotion.released`; other arguments as in `inclined_command` and `landings`."""
+        slope, travel = self.slope_ahead(memory.slope, forward), self._travel(memory.target, command)
+        return [self.inclined.released(slope, travel, progress) for progress in state.swing_progress]
 
     def _travel(self, schedule: Array, command: Array) -> Any:
-        """Return the way of the body forward or backward in a stance of a schedule, as its parameters, [h]."""
-        return np.abs(command[0]) * schedule[0] * schedule[1] / self.height
+        """Return the way of the body in a stance of a schedule, as its parameters, [h], negative backward."""
+        return command[0] * schedule[0] * schedule[1] / self.height
 
     def path(
         self, command: Array, sway: Sway, position: Array, memory: LocomotionMemory, possible: Array

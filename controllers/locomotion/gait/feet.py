@@ -61,7 +61,8 @@ def feet_of(robot: Robot, home: Home, q: Array) -> tuple[tuple[Foot, ...], Array
             carrying = tuple((chain.link, sole + rotation.T @ offset) for offset in offsets)
         pivot, edge = _pivot(points - place, offsets, turns, origins[chain.link] - place)
         foot = Foot(chain.link, sole, points - place, carrying, offsets, turns, rotation, chain.columns, links)
-        feet.append(replace(foot, pivot=pivot, edge=edge))
+        ankle = chain.pitch_columns[2] if len(chain.pitch_columns) > 2 else None
+        feet.append(replace(foot, pivot=pivot, edge=edge, ankle=ankle))
         places.append(place)
     return tuple(feet), np.array(places)
 

@@ -82,11 +82,25 @@ class InclinedWalk(NamedTuple):
         """Return how much of the room of the ankles is missing, from 0 to 1; 0.0 for a walk that does not change.
 
         Args:
-            slope: As in `rise`. travel: Way of the body forward or backward in a stance, [h].
+            slope: As in `rise`. travel: Way of the body in a stance, [h], negative backward.
         """
         if not np.isfinite(self.ankles):
             return 0.0
-        return np.minimum(np.maximum((slope - self.ankles) / _SHORT, 0.0), 1.0) * np.minimum(travel / _TRAVEL, 1.0)
+        share = np.minimum(np.maximum((slope - self.ankles) / _SHORT, 0.0), 1.0)
+        return share * np.minimum(np.abs(travel) / _TRAVEL, 1.0)
+
+    def released(self, slope: Any, travel: Any, progress: Any) -> Any:
+        """Return the share of its orientation that a swinging sole does not keep, from 0 to 1.
+
+        It does not keep it where the ankle would leave its range, see `JointLimits.within_range`. Backward, down the
+        slope, the foot lands behind the body, where the ankle has no room. Forward, the toe of a sole that hangs down
+        early in the swing meets the slope, so that the share increases with the progress of the swing.
+
+        Args:
+            slope: As in `rise`. travel: As in `shortage`. progress: Fraction of the swing that has passed.
+        """
+        first, last = self.shortage(slope, np.minimum(travel, 0.0)), self.shortage(slope, travel)
+        return first + progress * (last - first) if np.isfinite(self.ankles) else 0.0
 
     def period(self, slope: Any, travel: Any) -> Any:
         """Return the factor of the period, dimensionless; 1.0 for a walk that does not change.

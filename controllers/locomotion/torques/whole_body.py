@@ -16,6 +16,7 @@ from legged.compiler.ir import where
 from legged.errors import DefinitionError, ShapeError
 from legged.robot.physics import motor_force
 from legged.robot.robot import Robot
+from legged.rotations import rotation_error
 from legged.spatial import Array, is_finite, is_zero, sum_of
 
 LEVEL_RATIO = 1e-3
@@ -28,6 +29,7 @@ ITERATIONS = 12
 """Largest number of iterations of a call. Without a start 5 to 11 are usual, from the last time step 2 or 3."""
 _REGULARIZATION = 1e-8  # weight of all accelerations, which makes the solution unique
 _SOFTNESS = 1e-6  # of the bounds of joint accelerations, see `QuadraticProgram`
+_BEYOND = 0.1  # [rad], angle beyond the range of a joint from which on a task loses the rotation about it
 _FALL = 9.81  # [m/s^2], unit of forces, times the robot's mass, without gravity
 
 
@@ -111,6 +113,31 @@ class JointLimits:
         """
         least = [-x for x in self._most(-q, -v, -self.lower)]
         return np.array(least), np.array(self._most(q, v, self.upper))
+
+    def within_range(
+        self, task: Task, model: WholeBodyModel, link: int, rotation: Array, column: int | None, share: Any
+    ) -> Task:
+        """Return the task of `link_orientation` without rotations about a joint that would leave its range.
+
+        A link keeps its orientation above links that turn if its joint turns back. At the end of its range the joint
+        cannot, and the task would hold these links, such as a leg that lifts the foot.
+
+        Args:
+            task: The task. model: The robot at its present state. link: Index of the link.
+            rotation: Desired rotation matrix, (3, 3), link to world axes.
+            column: Index of the joint among the joint coordinates; None for none.
+            share: Largest share of the task about the axis of the joint that it loses, from 0 to 1: where the joint
+                would be 0.1 rad beyond its range after the rotation and the time `approach` at the desired velocity.
+        """
+        if column is None or is_zero(share):
+            return task
+        at, row = model.point(link), model.robot.base.nv + column
+        axis, position = at.J[:3, row], model.q[model.robot.base.nq + column]
+        turn, rate = -axis @ rotation_error(at.rotation @ rotation.T), model.v[row] - axis @ at.twist[:3]
+        needed = position + turn + self.approach * rate
+        beyond = np.maximum(np.maximum(self.lower[column] - needed, needed - self.upper[column]), 0.0)
+        lost = share * np.minimum(beyond / _BEYOND, 1.0)
+        return task._replace(A=task.A - lost * np.outer(axis, axis @ task.A), b=task.b - lost * (axis @ task.b) * axis)
 
     def _most(self, q: Array, v: Array, upper: Array) -> list[Any]:
         """Return the largest accelerations, (nj,), towards the upper ends of the ranges."""

@@ -1,5 +1,7 @@
 """Feet that touch down late, the forces planned while the gait waits for them, and the path of a robot that lags."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,36 @@ def test_a_foot_that_is_late_moves_down_while_the_knee_behind_stops_at_its_limit
     forces = planner.torques(model, plan, reference, feet, 0.5, parts.iterate)
     point = model.point(left.link, left.sole)
     assert (point.J @ forces.vdot + point.bias)[5] < -3.0  # [m/s^2]
+
+
+def test_a_swinging_foot_rises_although_its_ankle_cannot_keep_the_sole_level():
+    """At the end of its range an ankle does not turn the sole back while the knee bends; the leg must lift the foot."""
+    robot, law = robots.spatial_biped(), Locomotion("walk")
+    q, v = law.initial_state(robot)
+    started, memory = law.start(robot, None, q, v)
+    left, columns = started.planner.feet[0], [robot.base.nv + k for k in started.planner.feet[0].columns]
+    J = WholeBodyModel(robot, q, v).point(left.link, left.sole).J[:, columns]
+    v[columns] = np.linalg.solve(J, [0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # the sole rises with 1 m/s and stays level
+    assert left.ankle is not None
+    angle, rate = q[robot.base.nq + left.ankle], v[robot.base.nv + left.ankle]
+    assert rate > 1.0  # [rad/s]
+    limits = started.planner.limits
+    upper = np.where(np.arange(robot.nj) == left.ankle, angle + 0.01, limits.upper)  # [rad]
+    planner, parts = replace(started.planner, limits=replace(limits, upper=upper)), started.memory(memory)
+    model = WholeBodyModel(robot, q, v)
+    places = [model.point(foot.link, foot.sole).position for foot in planner.feet]
+    zero, up, still = np.zeros(3), np.array([0.0, 0.0, 1.0]), Sway(0.0, np.zeros((0, 2)), np.zeros((0, 2)))
+    swings = [Swing(place, up, 10.0 * up) for place in places]  # [m/s], [m/s^2]
+    carrying = [foot.carrying(0.0, np.eye(3), up) for foot in planner.feet]
+    reference = BodyReference(legged.center_of_mass(robot, q), zero, np.eye(3), 0.0, np.array([1.0, 0.0]), still)
+    plan = Plan(np.zeros((len(parts.costates), 8, 3)), parts.costates, parts.costates, zero, zero, 0.0, 0)
+    rises, start = [], np.zeros(planner.iterate_size())
+    for share in (0.0, 1.0):
+        state = [0.0, 1.0], [0.0, 1.0], swings, places, places, [np.eye(3)] * 2, [0.5] * 2, carrying, [share, share]
+        forces = planner.torques(model, plan, reference, FeetMotion(places, *state), 0.5, start)
+        point = model.point(left.link, left.sole)
+        rises.append((point.J @ forces.vdot + point.bias)[5])
+    assert rises[1] > 0.0 > rises[0]  # [m/s^2]: the leg that keeps its sole level stops
 
 
 def test_the_plan_counts_on_the_feet_that_stand_while_the_gait_waits_for_a_foot():

@@ -69,6 +69,11 @@ def test_a_walk_changes_continuously_with_the_slope_and_the_way_of_a_stance():
         assert periods[slopes <= 0.04] == pytest.approx(1.0)  # downhill, level, and ankles with enough room
         assert np.abs(np.diff(periods)).max() <= 0.32 / 0.03 * 1.001e-3
         assert periods[-1] == pytest.approx(1.0 - 0.32 * min(travel / 0.15, 1.0))
+        assert [walk.period(slope, -travel) for slope in slopes] == pytest.approx(periods)  # backward
+    for progress in (0.0, 0.4, 1.0):  # of a swing, in which a sole keeps less and less of its orientation forward
+        assert walk.released(0.2, 0.15, progress) == pytest.approx(progress)
+        assert walk.released(0.2, -0.15, progress) == pytest.approx(1.0)
+        assert walk.released(0.04, -0.15, progress) == InclinedWalk().released(0.3, -0.4, progress) == 0.0
     assert walk.pitch(0.2, 0.15, 0.1) == pytest.approx(0.1)  # upright
     assert walk.pitch(0.2, 0.0, 0.1) == walk.pitch(0.0, 0.15, 0.1) == 0.0
     assert InclinedWalk().period(0.3, 0.4) == 1.0 and InclinedWalk().pitch(0.3, 0.4, 0.3) == 0.0
@@ -107,6 +112,9 @@ def test_a_law_follows_a_command_with_a_shorter_period_and_an_upright_trunk_uphi
     pitched = plan.inclined_command(command, memory, forward)
     assert pitched - command == pytest.approx([0, 0, 0, 0, share * 0.5 * np.tan(0.15), 0, 0])
     assert started.feet_plan.inclined_command(command, memory, forward) is command  # soles balance the biped
+    swings = GaitState.of(memory.gait)
+    assert plan.released(-command, memory, forward, swings) == pytest.approx([share, share])
+    assert plan.released(-command, memory, -forward, swings) == [0.0, 0.0]  # forward down the slope
     q, v = law.initial_state(robot)
     at_speed = memory._replace(constant_command=command, command=command)
     zero = np.zeros((len(robot.links), 6))
