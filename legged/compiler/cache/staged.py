@@ -70,8 +70,9 @@ _modules: dict[str, Module] = {}
 
 
 def in_work(file: str | None) -> Module | None:
-    """Return the module that another process optimizes into a file; None if there is none."""
-    return _modules.get(file or "")
+    """Return the module that another process optimizes into a file, and this one has compiled; None if there is none."""
+    module = _modules.get(file or "")
+    return module if module and module.code else None
 
 
 def optimize(modules: Mapping[str, Module], target: llvm.Target, finished: Callable[[], None]) -> None:
