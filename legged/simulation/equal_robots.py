@@ -151,6 +151,10 @@ class EqualRobots:
         self.touching = np.flatnonzero(np.isin(self.bodies, list(touching)).any(axis=0))
         self._shift_of_bodies = np.where((self.bodies > 0)[..., None], self._shift[:, None], 0.0)  # 0 is the world
         self._pose_kernel = BatchKernel(self._poses, {"q": self.q.shape[1:]}, states=_SAMPLES).compile_ahead()
+        (count, nq), nv = self.q.shape, self.v.shape[1]
+        shapes = {"q": (nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)), "shift": (3,), **self._shape_of_loads}
+        # Another thread compiles the longest kernel while this one traces those that do not belong to robots.
+        self._start_kernel = BatchKernel(self._start, {"h": (), **shapes}, states=count).compile_ahead()
 
     def record(self, do: Recording, memory: StepMemory, bodies: Bodies, kind: int) -> tuple[PreparedCall, Array]:
         """Record the calls that begin a time step of the robots, and return the one that ends it.
@@ -172,9 +176,7 @@ class EqualRobots:
 
     def _record_start(self, do: Recording, memory: StepMemory, bodies: Bodies) -> tuple[MiddleOfStep, Geometry]:
         """Record the call of `_start`, and return the places of its results; velocities are written to `bodies`."""
-        (count, nq), nv = self.q.shape, self.v.shape[1]
-        shapes = {"q": (nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)), "shift": (3,)}
-        kernel = BatchKernel(self._start, {"h": (), **shapes, **self._shape_of_loads}, states=count).compile_ahead()
+        kernel, count = self._start_kernel, len(self.q)
         results: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
         middle, geometry = MiddleOfStep(*results[:7]), Geometry(*results[7:])
         middle = middle._replace(v=self._rows_of_v(bodies.v), v_free=self._rows_of_v(bodies.v_free))
