@@ -144,10 +144,9 @@ class EqualRobots:
             balances: Whether steps keep momentum up to rounding.
         """
         self._free_parts = free_parts(loop.robot) if balances else ()
-        self.loop = loop
+        self.loop, self.wrench_rows = loop, wrench_rows
         self.q, self.v, self.bodies, self._shift = (np.array(column) for column in zip(*placed, strict=True))
         self._carriers, self.loads = carriers(loop.robot), np.zeros((len(wrench_rows), LOAD))
-        self.wrench_rows = wrench_rows
         self.touching = np.flatnonzero(np.isin(self.bodies, list(touching)).any(axis=0))
         self._shift_of_bodies = np.where((self.bodies > 0)[..., None], self._shift[:, None], 0.0)  # 0 is the world
         self._pose_kernel = BatchKernel(self._poses, {"q": self.q.shape[1:]}, states=_SAMPLES).compile_ahead()
@@ -208,8 +207,7 @@ class EqualRobots:
         (count, nq), nv = self.q.shape, self.v.shape[1]
         shapes = dict.fromkeys(("v", "v_free", "v_next", "before", "tau", "damping", "slope", "impulse"), (nv,))
         shapes |= {"momenta": middle.momenta.shape[1:], "rows": middle.rows.shape[1:], **self._shape_of_loads}
-        shapes = {"h": (), "q": (nq,), **shapes}
-        kernel = BatchKernel(self._end, shapes, states=count).compile_ahead()
+        kernel = BatchKernel(self._end, {"h": (), "q": (nq,), **shapes}, states=count).compile_ahead()
         arrays = bodies.v_next, memory.v, memory.tau, memory.damping
         # In the order of the arguments of `_end`.
         arguments = memory.h, *middle[:3], *map(self._rows_of_v, arrays), *middle[3:], *self._loads_of_kernel
