@@ -49,12 +49,13 @@ _MOVES = (  # of the motion to the posture of a mode, from its beginning
 )
 _STIFFNESS, _DAMPING = 2.0, 0.1  # [m g h / rad], and [sqrt(h / g)] times the stiffness, of the joints after a fall
 _STIFF = 1.0  # [inertia of the joint / period of the law^2], largest stiffness, for the same reason
-_STABLE = 0.3  # [inertia of the joint / period of the law], largest damping, so that light joints do not chatter
+_STABLE = 1.0  # [inertia of the joint / period of the law], largest damping, so that light joints do not chatter
 _TILT = 1.0  # [rad], inclination of the base beyond which the robot has fallen
 _UPRIGHT = 0.6  # [rad], inclination below which it can stand up
 _LOW, _STANDS = 0.4, 0.75
 """Heights of the base over the lowest foot, relative to the standing posture: of a fall, and of a robot that stands."""
 _BELLY = 0.9  # vertical component of the upright axis of the base from which on a robot that turns over folds its legs
+_RESTS = 0.3  # [sqrt(g / h)], angular velocity of the base below which it does so
 _PART = 0.25  # of an attempt to turn over, for each posture
 _FAST = 0.6  # [sqrt(h / g)], of the motion to a posture in which a robot pushes itself over
 _RISEN = 0.9  # height of the base, as above, from which on a robot that rises from a squat follows its command
@@ -158,8 +159,8 @@ class Recovery(Wrapper):
         risen = [] if rising is None else [*rising.postures, home.angles, *rising.turns]
         risen += [] if rising is None or rising.over_hands is None else [*rising.over_hands]
         postures = np.array([home.angles, home.angles, folded, home.angles, folded, folded, sits, *risen])
-        q_home = np.concatenate([robot.base.neutral(), home.angles])
-        inertia = np.diag(inertia_matrix(robot, q_home))[robot.base.nv :]
+        held = [home.angles] if turning is None else [home.angles, folded, *turning.postures]
+        inertia = np.min([_inertias(robot, angles) for angles in held], axis=0)
         unit, rate = walker.planner.time_unit, walker.sampling_rate
         stiffness = np.minimum(_STIFFNESS * robot.mass * walker.gravity * walker.height, _STIFF * inertia * rate**2)
         damping = np.minimum(_DAMPING * unit * stiffness, _STABLE * inertia * rate)
@@ -229,6 +230,7 @@ class Recovery(Wrapper):
             height = base + 1.0
         fell = (R[2, 2] < np.cos(_TILT)) | (height < _LOW * abs(base))
         upright = R[2, 2] > np.cos(_UPRIGHT)
+        rests = v[:3] @ v[:3] * unit * unit < _RESTS**2
         even = np.floor(now.attempts) - 2.0 * np.floor(0.5 * np.floor(now.attempts))
         over = self._over(t, now, unit)
         posture, begins = 0.0 * even, float(DAMPS if self._turning is None else FOLDS)
@@ -248,7 +250,7 @@ class Recovery(Wrapper):
             where(over, begins, float(DAMPS)),
             where(over, where(upright, float(STANDS_UP), float(TURNS)), float(FOLDS)),
             where(over, where(stands, float(WALKS), float(DAMPS)), float(STANDS_UP)),
-            where((R[2, 2] > _BELLY) | (over & (stays | upright)), float(FOLDS), float(TURNS)),
+            where(((R[2, 2] > _BELLY) & rests) | (over & (stays | upright)), float(FOLDS), float(TURNS)),
             *[where(asked < 0.5, float(STANDS_UP), asked)] * 2,
             *rising,
         )
@@ -363,6 +365,16 @@ class Recovery(Wrapper):
         spring = where((now.mode > DAMPS + 0.5), self._stiffness, np.zeros(robot.nj))
         joints = spring * (desired - q[robot.base.nq :]) - self._damping * v[robot.base.nv :]
         return np.concatenate([np.zeros(robot.base.nv), joints])
+
+
+def _inertias(robot: Robot, angles: Array) -> Array:
+    """Return J, (nj,), [kg m^2] or [kg]: dampings d of the joints, (nj,), decay at rates of at most max(d / J).
+
+    It is the reciprocal of the sums of absolute values in the columns of the joints' part of the inverse of the inertia
+    matrix: no eigenvalue of a matrix is larger than its largest sum of a column.
+    """
+    inertia = inertia_matrix(robot, np.concatenate([robot.base.neutral(), angles]))
+    return 1.0 / np.abs(np.linalg.inv(inertia)[robot.base.nv :, robot.base.nv :]).sum(axis=0)
 
 
 def _walks(mode: Any) -> Any:
