@@ -5,7 +5,7 @@ import pytest
 
 import controllers
 import robots
-from controllers.locomotion.recovery import FOLDS, TURNS
+from controllers.locomotion.falls.recovery import FOLDS, TURNS
 from legged.algorithms.legs.posture_search import inner_limits
 from legged.algorithms.legs.standing import folded_posture
 from legged.algorithms.legs.turning import turning_postures

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from controllers.locomotion.falls.turning import FOLDED, FOLDS_WITHIN, HOLDS, MOVES, UPRIGHT, Servos, Turning, moved, turning_motions
 from controllers.locomotion.locomotion import Locomotion
 from controllers.locomotion.started_locomotion import StartedLocomotion
 from controllers.locomotion.velocity_command import Command
 from controllers.wrappers.wrapper import Wrapper
 from legged.algorithms.legs.rising import Rising, rising_postures
 from legged.algorithms.legs.standing import Home, folded_posture
-from legged.algorithms.legs.turning import Turning, turning_postures
+from legged.algorithms.legs.turning import turning_postures
 from legged.checked import checked
 from legged.compiler.ir import where
 from legged.contact.rigid import Rigid
@@ -38,12 +39,12 @@ SPREADS, RAISES, BENDS, PUSHES, DRAWS, HEELS, SQUATS, RISES, ONTO_RIGHT, ONTO_LE
 ON_HANDS, LIFTS, RAISES_TRUNK, STRAIGHTENS = range(19, 23)
 # Durations in units of sqrt(h / g), with the height h of the center of mass of the standing robot:
 _DURATIONS = (  # of each mode
-    *(np.inf, 6.0, 6.0, 10.0, 5.0, np.inf, np.inf),
+    *(np.inf, 6.0, FOLDED, 10.0, HOLDS, np.inf, np.inf),
     *(3.5, 3.5, 3.5, 4.5, 5.5, 7.5, 5.0, 12.0, 6.0, 6.0, 6.0, 6.0),
     *(9.0, 6.0, 6.0, 9.0),
 )
 _MOVES = (  # of the motion to the posture of a mode, from its beginning
-    *(1.0, 1.0, 3.0, 7.0, 2.0, 7.0, 7.0),
+    *(1.0, 1.0, FOLDS_WITHIN, 7.0, MOVES, 7.0, 7.0),
     *(3.0, 3.0, 3.0, 4.0, 5.0, 6.0, 3.0, 1.0, 2.0, 2.0, 2.0, 2.0),
     *(6.0, 5.0, 5.0, 6.0),
 )
@@ -54,10 +55,7 @@ _TILT = 1.0  # [rad], inclination of the base beyond which the robot has fallen
 _UPRIGHT = 0.6  # [rad], inclination below which it can stand up
 _LOW, _STANDS = 0.4, 0.75
 """Heights of the base over the lowest foot, relative to the standing posture: of a fall, and of a robot that stands."""
-_BELLY = 0.9  # vertical component of the upright axis of the base from which on a robot that turns over folds its legs
-_RESTS = 0.3  # [sqrt(g / h)], angular velocity of the base below which it does so
-_PART = 0.25  # of an attempt to turn over, for each posture
-_FAST = 0.6  # [sqrt(h / g)], of the motion to a posture in which a robot pushes itself over
+_CANDIDATES = 100  # postures of which motions that turn it over consist
 _RISEN = 0.9  # height of the base, as above, from which on a robot that rises from a squat follows its command
 _SETTLES = 4.0  # [sqrt(h / g)], shortest time in which the law raises a robot before it follows its command
 _PRONE = 0.6  # least size of the vertical component of the x axis of a base on its front, negative, or back, positive
@@ -148,8 +146,8 @@ class Recovery(Wrapper):
         walker, _ = self.law.start(robot, ground, q, v)
         home = walker.home
         folded = folded_posture(robot, home)
-        turning = turning_postures(robot, home, folded) if len(home.legs) > 2 else None
-        if turning is None and self.rest is not None:
+        candidates = turning_postures(robot, home, folded, _CANDIDATES) if len(home.legs) > 2 else None
+        if candidates is None and self.rest is not None:
             raise DefinitionError(f"robot {robot.name!r} has two legs, and does not lie or sit; leave out `rest`")
         sits = folded.copy()
         for leg in home.legs:
@@ -159,11 +157,15 @@ class Recovery(Wrapper):
         risen = [] if rising is None else [*rising.postures, home.angles, *rising.turns]
         risen += [] if rising is None or rising.over_hands is None else [*rising.over_hands]
         postures = np.array([home.angles, home.angles, folded, home.angles, folded, folded, sits, *risen])
-        held = [home.angles] if turning is None else [home.angles, folded, *turning.postures]
+        held = [home.angles] if candidates is None else [home.angles, folded, *candidates]
         inertia = np.min([_inertias(robot, angles) for angles in held], axis=0)
         unit, rate = walker.planner.time_unit, walker.sampling_rate
         stiffness = np.minimum(_STIFFNESS * robot.mass * walker.gravity * walker.height, _STIFF * inertia * rate**2)
         damping = np.minimum(_DAMPING * unit * stiffness, _STABLE * inertia * rate)
+        turning = None
+        if candidates is not None:
+            servos = Servos(stiffness, damping)
+            turning = turning_motions(robot, home, folded, candidates, servos, unit, 1.0 / rate)
         fields = {"_postures": postures, "_stiffness": stiffness, "_damping": damping, "_walker": walker}
         prepared = replace(self, **fields, _rises=rising, _turning=turning)
         return super(Recovery, prepared).start(robot, ground, q, v)
@@ -230,13 +232,13 @@ class Recovery(Wrapper):
             height = base + 1.0
         fell = (R[2, 2] < np.cos(_TILT)) | (height < _LOW * abs(base))
         upright = R[2, 2] > np.cos(_UPRIGHT)
-        rests = v[:3] @ v[:3] * unit * unit < _RESTS**2
-        even = np.floor(now.attempts) - 2.0 * np.floor(0.5 * np.floor(now.attempts))
+        even = now.attempts - 2.0 * np.floor(0.5 * now.attempts)
         over = self._over(t, now, unit)
         posture, begins = 0.0 * even, float(DAMPS if self._turning is None else FOLDS)
+        is_first = now.posture - 2.0 * np.floor(0.5 * now.posture) < 0.5
         if self._turning is not None:
-            posture = self._turning.number(R[2], even)
-        stays = (posture - now.posture) * (posture - now.posture) < 0.5
+            number = 2.0 * self._turning.number(R[2], even)
+            posture = where(_is_mode(now.mode, TURNS), now.posture + 1.0, number)
         rising: tuple[Any, ...] = ()
         if self._rises is not None:
             begins, rising = self._following_on_two(
@@ -250,16 +252,14 @@ class Recovery(Wrapper):
             where(over, begins, float(DAMPS)),
             where(over, where(upright, float(STANDS_UP), float(TURNS)), float(FOLDS)),
             where(over, where(stands, float(WALKS), float(DAMPS)), float(STANDS_UP)),
-            where(((R[2, 2] > _BELLY) & rests) | (over & (stays | upright)), float(FOLDS), float(TURNS)),
+            where(over & ((R[2, 2] > UPRIGHT) | ~is_first), float(FOLDS), float(TURNS)),
             *[where(asked < 0.5, float(STANDS_UP), asked)] * 2,
             *rising,
         )
         mode = _of_mode(now.mode, following)
-        turns, turned = _is_mode(mode, TURNS), _is_mode(now.mode, TURNS)
+        turns = _is_mode(mode, TURNS)
         changes = ((mode - now.mode) * (mode - now.mode) > 0.5) | (over & turns)
-        attempts = where(
-            changes & turns, now.attempts + _PART, where(turned & ~turns, np.floor(now.attempts) + 1.0, now.attempts)
-        )
+        attempts = where(changes & turns & _is_mode(now.mode, FOLDS), now.attempts + 1.0, now.attempts)
         onto = changes & (mode > ONTO_RIGHT - 0.5) & (mode < FROM_LEFT + 0.5)
         attempts = where(onto, now.attempts + 1.0, where(mode < 0.5, 0.0, attempts))
         reached = q[robot.base.nq :]
@@ -278,7 +278,7 @@ class Recovery(Wrapper):
         target = _of_mode(mode, self._postures)
         if self._turning is None:
             return target
-        return where(_is_mode(mode, TURNS), _of_mode(posture, self._turning.postures), target)
+        return where(_is_mode(mode, TURNS), _of_mode(posture, self._turning.postures.reshape(-1, target.size)), target)
 
     def _following_on_two(
         self, q: Array, v: Array, now: _Memory, over: Any, settled: Any, vertical: Array, height: Any, even: Any
@@ -352,11 +352,7 @@ class Recovery(Wrapper):
         walker = self._walking
         robot, unit = walker.robot, walker.planner.time_unit
         lasts = _of_mode(now.mode, [unit * x for x in _MOVES[: len(self._postures)]])
-        if self._turning is not None:
-            pushes = _is_mode(now.mode, TURNS) & self._turning.is_push(now.posture)
-            lasts = where(pushes, _FAST * unit, lasts)
-        x = np.minimum((t - now.since) / lasts, 1.0)
-        desired = now.angles + x * x * (3.0 - 2.0 * x) * (self._target(now.mode, now.posture) - now.angles)
+        desired = moved(now.angles, self._target(now.mode, now.posture), (t - now.since) / lasts)
         if self._rises is not None and self._rises.over_hands is not None:  # the ankles move the center of pressure
             share, _, length = self._capture_over_soles(q, v)
             shift = _ANKLES * length / walker.height * (share - _PLACE)
