@@ -165,7 +165,7 @@ class Recovery(Wrapper):
         turning = None
         if candidates is not None:
             servos = Servos(stiffness, damping)
-            turning = turning_motions(robot, home, folded, candidates, servos, unit, 1.0 / rate)
+            turning = turning_motions(robot, home, folded, candidates, servos, unit, 2.0 / rate)
         fields = {"_postures": postures, "_stiffness": stiffness, "_damping": damping, "_walker": walker}
         prepared = replace(self, **fields, _rises=rising, _turning=turning)
         return super(Recovery, prepared).start(robot, ground, q, v)

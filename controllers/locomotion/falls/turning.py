@@ -72,6 +72,11 @@ class Servos:
         """Return the memory, (0,)."""
         return np.zeros(0)
 
+    @property
+    def implicit_gains(self) -> tuple[Array, Array]:
+        """(K_p, K_d), (nj,) each; see `Controller.implicit_gains`."""
+        return self.stiffness, self.damping
+
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, command: Array) -> Array:
         """Return the torques of the joints, (nj,), [N m] or [N]."""
         n = len(self.stiffness)
@@ -117,6 +122,7 @@ class _Search:
             vary={"ground.friction": np.resize(_FRICTION, _ROBOTS)},
             integrator=TimeStepping(step),
             fall=False,
+            dtype="float32",
         )
 
     def motions(self) -> Turning:
