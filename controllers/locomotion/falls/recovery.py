@@ -9,7 +9,17 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from controllers.locomotion.falls.turning import FOLDED, FOLDS_WITHIN, HOLDS, MOVES, UPRIGHT, Servos, Turning, moved, turning_motions
+from controllers.locomotion.falls.turning import (
+    FOLDED,
+    FOLDS_WITHIN,
+    HOLDS,
+    MOVES,
+    UPRIGHT,
+    Servos,
+    Turning,
+    moved,
+    turning_motions,
+)
 from controllers.locomotion.locomotion import Locomotion
 from controllers.locomotion.started_locomotion import StartedLocomotion
 from controllers.locomotion.velocity_command import Command

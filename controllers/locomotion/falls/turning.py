@@ -26,7 +26,8 @@ _ROUNDS = 8  # of simulations of random postures
 _SAME, _LEFT = 0.95, 0.9  # cosines of angles between vertical directions: of one orientation at rest, and of others
 _MOST = 6  # orientations at rest
 _FRICTION = (0.6, 0.4, 0.8, 1.0)  # coefficients; members of the simulations have them in turn
-_TRIED, _ALTERNATIVES = 4, 2  # motions that are repeated for each orientation, and those of them that are kept
+_ALTERNATIVES = 2  # motions that are kept for each orientation
+_SURE = 0.7  # share of successes of a motion for which no other one is sought
 _NOISE = 0.03  # [rad] or [m], standard deviation of the joint positions at their start
 
 
@@ -90,7 +91,9 @@ def moved(start: Array, end: Array, part: Any) -> Array:
     return start + x * x * (3.0 - 2.0 * x) * (end - start)
 
 
-def turning_motions(robot: Robot, home: Home, folded: Array, candidates: Array, servos: Servos, unit: float, step: float) -> Turning:
+def turning_motions(
+    robot: Robot, home: Home, folded: Array, candidates: Array, servos: Servos, unit: float, step: float
+) -> Turning:
     """Return motions that turn a robot over from the orientations in which it rests with folded legs.
 
     Args:
@@ -109,7 +112,9 @@ class _Node(NamedTuple):
 
 
 class _Search:
-    def __init__(self, robot: Robot, home: Home, folded: Array, candidates: Array, servos: Servos, unit: float, step: float) -> None:
+    def __init__(
+        self, robot: Robot, home: Home, folded: Array, candidates: Array, servos: Servos, unit: float, step: float
+    ) -> None:
         self.robot, self.folded, self.candidates, self.unit, self.step = robot, folded, candidates, unit, step
         self.random = np.random.default_rng(0)
         self.simulation = Simulation(
@@ -129,17 +134,20 @@ class _Search:
         """Return the motions."""
         rests = self._rests()
         trees = [[_Node(rest, ())] for rest in rests]
-        found: list[list[tuple[Array, ...]]] = [[] for _ in rests]
+        found: list[list[tuple[float, Array]]] = [[] for _ in rests]
         for _ in range(_ROUNDS):
-            missing = [k for k in range(len(rests)) if len(found[k]) < _ALTERNATIVES]
+            missing = [k for k, motions in enumerate(found) if not any(rate > _SURE for rate, _ in motions)]
             if not missing:
                 break
-            self._try(trees, found, missing)
+            trials = self._successes(trees, missing)
+            for (k, motion), rate in zip(trials, self._rates(rests, trials), strict=True):
+                found[k].append((rate, motion))
         directions, postures, alternative = [np.array([0.0, 0.0, 1.0])] * 2, [np.tile(self.folded, (2, 1))] * 2, [0, 1]
-        for rest, motions in zip(rests, self._best(rests, found), strict=True):
-            for k in range(_ALTERNATIVES if motions else 0):
-                directions.append(_vertical(self.robot, rest[None])[0])
-                postures.append(np.array(motions[min(k, len(motions) - 1)]))
+        for rest, motions in zip(self._verticals(np.array(rests)), found, strict=True):
+            best = sorted(motions, key=lambda motion: -motion[0])[:_ALTERNATIVES]
+            for k in range(_ALTERNATIVES if best else 0):
+                directions.append(rest)
+                postures.append(best[min(k, len(best) - 1)][1])
                 alternative.append(k)
         return Turning(np.array(directions), np.array(postures), np.array(alternative))
 
@@ -155,53 +163,51 @@ class _Search:
             row[6] -= float((np.array(point_positions(robot, row, points))[:, 2] - radii).min())
         states = self._moved(np.column_stack([q, np.zeros((_ROBOTS, robot.nv))]), self.folded, FOLDS_WITHIN, _FALLS)
         rests: list[Array] = []
-        for state, up in zip(states, _vertical(robot, states), strict=True):
-            if up[2] < UPRIGHT and all(up @ _vertical(robot, rest[None])[0] < _SAME for rest in rests):
+        for state, up in zip(states, self._verticals(states), strict=True):
+            if up[2] < UPRIGHT and all(up @ other < _SAME for other in self._verticals(np.array(rests))):
                 rests.append(state)
         return rests[:_MOST]
 
-    def _try(self, trees: list[list[_Node]], found: list[list[tuple[Array, ...]]], missing: list[int]) -> None:
-        """Simulate random postures from random nodes of some trees."""
-        owners = np.resize(missing, _ROBOTS)
-        nodes = [trees[k][0] if self.random.random() < 0.5 else trees[k][self.random.integers(len(trees[k]))] for k in owners]
-        targets = self.candidates[self.random.integers(len(self.candidates), size=_ROBOTS)]
-        after = self._moved(np.array([node.state for node in nodes]), targets, MOVES, HOLDS)
-        ends = self._moved(after, self.folded, FOLDS_WITHIN, FOLDED)
-        before = _vertical(self.robot, np.array([node.state for node in nodes]))
-        ups, turned = _vertical(self.robot, after), _vertical(self.robot, ends)[:, 2] > UPRIGHT
-        for k, owner in enumerate(owners):
-            postures = (*nodes[k].postures, targets[k])
-            if turned[k]:
-                found[owner].append((*postures, self.folded)[:2])
-            elif len(postures) < 2 and ups[k] @ before[k] < _LEFT:
-                trees[owner].append(_Node(after[k], postures))
+    def _successes(self, trees: list[list[_Node]], missing: list[int]) -> list[tuple[int, Array]]:
+        """Return the motions with random postures, from nodes of some trees, that turn the robot over, with their tree.
 
-    def _best(self, rests: list[Array], found: list[list[tuple[Array, ...]]]) -> list[list[tuple[Array, ...]]]:
-        """Return the motions of each orientation that succeed most often from states near it."""
-        trials = [(k, n) for k, motions in enumerate(found) for n in range(min(len(motions), _TRIED))]
-        best: list[list[tuple[Array, ...]]] = [[] for _ in rests]
-        rates: dict[tuple[int, int], float] = {}
-        several = len(_FRICTION)
-        for first in range(0, len(trials), _ROBOTS // several):
-            part = trials[first : first + _ROBOTS // several]
-            rows = np.repeat(np.arange(len(part)), several)
-            rows = np.resize(rows, _ROBOTS)
-            states = np.array([rests[part[row][0]] for row in rows])
-            joints = slice(self.robot.base.nq, self.robot.nq)
-            states[:, joints] += self.random.normal(size=states[:, joints].shape) * _NOISE
-            states = self._moved(states, self.folded, MOVES, MOVES)
-            for stage in range(2):
-                targets = np.array([found[part[row][0]][part[row][1]][stage] for row in rows])
-                states = self._moved(states, targets, MOVES, HOLDS)
-            states = self._moved(states, self.folded, FOLDS_WITHIN, FOLDED)
-            turned = _vertical(self.robot, states)[:, 2] > UPRIGHT
-            for number, trial in enumerate(part):
-                rates[trial] = turned[rows == number].mean()
-        for k, motions in enumerate(found):
-            order = sorted(range(min(len(motions), _TRIED)), key=lambda n: -rates[k, n])
-            best[k] = [motions[n] for n in order]
-        self.rates = rates
-        return best
+        A posture after which it rests elsewhere, but not upright with folded legs, becomes a node of its tree.
+        """
+        owners = np.resize(missing, _ROBOTS)
+        nodes = [trees[k][self.random.integers(len(trees[k])) * self.random.integers(2)] for k in owners]
+        targets = self.candidates[self.random.integers(len(self.candidates), size=_ROBOTS)]
+        before = np.array([node.state for node in nodes])
+        after = self._moved(before, targets, MOVES, HOLDS)
+        turned = self._turned(after)
+        leaves = (self._verticals(after) * self._verticals(before)).sum(axis=1) < _LEFT
+        successes = []
+        for k, node, target, state, is_turned, has_left in zip(
+            owners, nodes, targets, after, turned, leaves, strict=True
+        ):
+            postures = (*node.postures, target)
+            if is_turned:
+                successes.append((int(k), np.array([*postures, self.folded][:2])))
+            elif has_left and len(postures) < 2:
+                trees[k].append(_Node(state, postures))
+        return successes[: _ROBOTS // len(_FRICTION)]
+
+    def _rates(self, rests: list[Array], trials: list[tuple[int, Array]]) -> Array:
+        """Return how often each motion turns the robot over with other joint positions and friction, (n,), 0 to 1."""
+        if not trials:
+            return np.zeros(0)
+        rows = np.resize(np.repeat(np.arange(len(trials)), len(_FRICTION)), _ROBOTS)
+        states = np.array([rests[k] for k, _ in trials])[rows]
+        states[:, self.robot.nq - self.robot.nj : self.robot.nq] += _NOISE * self.random.normal(
+            size=(_ROBOTS, self.robot.nj)
+        )
+        for stage in range(2):
+            states = self._moved(states, np.array([postures for _, postures in trials])[rows, stage], MOVES, HOLDS)
+        turned = self._turned(states)
+        return np.array([turned[rows == number].mean() for number in range(len(trials))])
+
+    def _turned(self, states: Array) -> Array:
+        """Return whether robots are upright when they have folded their legs, (n,)."""
+        return self._verticals(self._moved(states, self.folded, FOLDS_WITHIN, FOLDED))[:, 2] > UPRIGHT
 
     def _moved(self, states: Array, target: Array, within: float, lasts: float) -> Array:
         """Return the states after a motion to given postures, (nj,) or (n, nj); those that diverge are upside down."""
@@ -211,11 +217,12 @@ class _Search:
         self.simulation.reset(states[:, :nq], states[:, nq:])
         target = np.broadcast_to(target, (len(states), nj))
         duration = np.full((len(states), 1), within * self.unit)
-        self.simulation.step(np.column_stack([states[:, nq - nj : nq], target, duration]), n=max(1, round(lasts * self.unit / self.step)))
+        self.simulation.step(
+            np.column_stack([states[:, nq - nj : nq], target, duration]), n=max(1, round(lasts * self.unit / self.step))
+        )
         after = np.column_stack([self.simulation.q, self.simulation.v])
         return np.where(self.simulation.diverged[:, None], states, after)
 
-
-def _vertical(robot: Robot, states: Array) -> Array:
-    """Return the unit vectors upward, (n, 3), dimensionless, base axes, in given states, (n, nq + nv)."""
-    return np.array([robot.base.pose(state[: robot.base.nq])[0][2] for state in states])
+    def _verticals(self, states: Array) -> Array:
+        """Return the unit vectors upward, (n, 3), dimensionless, base axes, in given states, (n, nq + nv)."""
+        return np.array([self.robot.base.pose(state[: self.robot.base.nq])[0][2] for state in states])

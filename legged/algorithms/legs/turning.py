@@ -1,4 +1,4 @@
-"""Postures with which a lying robot may turn over: its left legs and its right legs in any of their configurations."""
+"""Postures with which a lying robot may turn over: legs folded, or with all joints at ends of their ranges."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from legged.dynamics.kinematics import point_positions
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
-_CONFIGURATIONS = 64  # of each leg, at most: equal steps of each joint between its limits
 _FARTHEST = 3.3  # [rad], largest distance of a joint from its standing position
 _ACROSS = 0.3  # weight of longitudinal distances where configurations of legs are compared
 
 
 @checked
 def turning_postures(robot: Robot, home: Home, folded: Array, count: int) -> Array:
-    """Return random postures in which all left legs are alike, as all right legs, (count, nj), [rad] or [m].
+    """Return random postures, (count, nj), [rad] or [m].
+
+    The joints of a leg are at ends of their ranges. All left legs are alike, and all right legs; in a quarter of the
+    postures each the left or the right legs are folded.
 
     Args:
         robot: The robot. home: Its standing posture. folded: Joint positions with folded legs, (nj,), [rad] or [m].
@@ -31,23 +33,22 @@ def turning_postures(robot: Robot, home: Home, folded: Array, count: int) -> Arr
     points = [(contact.link, contact.position) for contact in robot.contacts]
     middle = np.mean([leg.hip[1] for leg in home.legs])
     random = np.random.default_rng(0)
+    chosen, folds = random.integers(2**16, size=(2, count)), random.integers(4, size=count)
     postures, first = np.tile(folded, (count, 1)), None
-    sides = random.integers(_CONFIGURATIONS, size=(2, count))
     for leg in home.legs:
-        own = list(leg.columns)
-        levels = max(2, int(_CONFIGURATIONS ** (1.0 / len(own)) + 1e-9))
-        grid = np.array(list(product(*(np.linspace(lower[k], upper[k], levels) for k in own))))
-        places = []
-        for values in grid:
-            angles = folded.copy()
-            angles[own] = values
-            places.append(point_positions(robot, np.concatenate([robot.base.neutral(), angles]), points))
-        offsets = np.array(places)
-        offsets = offsets[:, (np.ptp(offsets, axis=0) > 1e-9).any(axis=1)] - leg.hip
-        is_left = leg.hip[1] > middle
-        first = first or (offsets, is_left)
-        match = _alike(first[0], offsets, is_left != first[1])
-        postures[:, own] = grid[match[sides[int(is_left)] % len(match)]]
+        own, side = list(leg.columns), int(leg.hip[1] > middle)
+        ends = np.array(list(product(*np.column_stack([lower, upper])[own])))
+        angles = np.tile(folded, (len(ends), 1))
+        angles[:, own] = ends
+        places = np.array(
+            [point_positions(robot, np.concatenate([robot.base.neutral(), row]), points) for row in angles]
+        )
+        places = places[:, (np.ptp(places, axis=0) > 1e-9).any(axis=1)] - leg.hip
+        if first is None:
+            first = places, side
+        alike = _alike(first[0], places, side != first[1])
+        moves = np.flatnonzero(folds != side)
+        postures[np.ix_(moves, own)] = ends[alike[chosen[side, moves] % len(ends)]]
     return postures
 
 
