@@ -60,12 +60,12 @@ _MOVES = (  # of the motion to the posture of a mode, from its beginning
 )
 _STIFFNESS, _DAMPING = 2.0, 0.1  # [m g h / rad], and [sqrt(h / g)] times the stiffness, of the joints after a fall
 _STIFF = 1.0  # [inertia of the joint / period of the law^2], largest stiffness, for the same reason
-_STABLE = 1.0  # [inertia of the joint / period of the law], largest damping, so that light joints do not chatter
+_STABLE, _STABLE_ON_TWO = 1.0, 0.3  # [inertia of the joint / period of the law], largest damping
 _TILT = 1.0  # [rad], inclination of the base beyond which the robot has fallen
 _UPRIGHT = 0.6  # [rad], inclination below which it can stand up
 _LOW, _STANDS = 0.4, 0.75
 """Heights of the base over the lowest foot, relative to the standing posture: of a fall, and of a robot that stands."""
-_CANDIDATES = 100  # postures of which motions that turn it over consist
+_CANDIDATES = 200  # postures of which motions that turn it over consist
 _RISEN = 0.9  # height of the base, as above, from which on a robot that rises from a squat follows its command
 _SETTLES = 4.0  # [sqrt(h / g)], shortest time in which the law raises a robot before it follows its command
 _PRONE = 0.6  # least size of the vertical component of the x axis of a base on its front, negative, or back, positive
@@ -167,11 +167,15 @@ class Recovery(Wrapper):
         risen = [] if rising is None else [*rising.postures, home.angles, *rising.turns]
         risen += [] if rising is None or rising.over_hands is None else [*rising.over_hands]
         postures = np.array([home.angles, home.angles, folded, home.angles, folded, folded, sits, *risen])
-        held = [home.angles] if candidates is None else [home.angles, folded, *candidates]
-        inertia = np.min([_inertias(robot, angles) for angles in held], axis=0)
+        if candidates is None:
+            at_home = np.concatenate([robot.base.neutral(), home.angles])
+            inertia, stable = np.diag(inertia_matrix(robot, at_home))[robot.base.nv :], _STABLE_ON_TWO
+        else:
+            held = [home.angles, folded, *candidates]
+            inertia, stable = np.min([_inertias(robot, angles) for angles in held], axis=0), _STABLE
         unit, rate = walker.planner.time_unit, walker.sampling_rate
         stiffness = np.minimum(_STIFFNESS * robot.mass * walker.gravity * walker.height, _STIFF * inertia * rate**2)
-        damping = np.minimum(_DAMPING * unit * stiffness, _STABLE * inertia * rate)
+        damping = np.minimum(_DAMPING * unit * stiffness, stable * inertia * rate)
         turning = None
         if candidates is not None:
             servos = Servos(stiffness, damping)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from legged.algorithms.legs.standing import Home
 from legged.compiler.ir import where
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import point_positions
+from legged.errors import SimulationWarning
 from legged.robot.robot import Robot
 from legged.simulation.integrators import TimeStepping
 from legged.simulation.stepping.simulation import Simulation
@@ -101,7 +103,9 @@ def turning_motions(
         folded: Joint positions with folded legs, (nj,), [rad] or [m]. candidates: Postures to be tried, (k, nj).
         servos: Servos of the joints. unit: sqrt(h / g), [s]. step: Time step, [s].
     """
-    return _Search(robot, home, folded, candidates, servos, unit, step).motions()
+    with warnings.catch_warnings():  # trial motions may diverge
+        warnings.simplefilter("ignore", SimulationWarning)
+        return _Search(robot, home, folded, candidates, servos, unit, step).motions()
 
 
 class _Node(NamedTuple):
@@ -117,12 +121,14 @@ class _Search:
     ) -> None:
         self.robot, self.folded, self.candidates, self.unit, self.step = robot, folded, candidates, unit, step
         self.random = np.random.default_rng(0)
+        start = np.concatenate([robot.base.neutral(), home.angles])
+        start[6] += 2.0 * home.hip_height
         self.simulation = Simulation(
             robot,
             servos,
             ground=Rigid(friction=0.6),
             num=_ROBOTS,
-            q=np.concatenate([robot.base.neutral(), home.angles]),
+            q=start,
             v=np.zeros(robot.nv),
             vary={"ground.friction": np.resize(_FRICTION, _ROBOTS)},
             integrator=TimeStepping(step),
@@ -157,10 +163,7 @@ class _Search:
         rotations = self.random.normal(size=(_ROBOTS, 4))
         q = np.tile(np.concatenate([robot.base.neutral(), self.folded]), (_ROBOTS, 1))
         q[:, :4] = rotations / np.linalg.norm(rotations, axis=1)[:, None]
-        points = [(contact.link, contact.position) for contact in robot.contacts]
-        radii = np.array([contact.radius for contact in robot.contacts])
-        for row in q:
-            row[6] -= float((np.array(point_positions(robot, row, points))[:, 2] - radii).min())
+        self._raise(q)
         states = self._moved(np.column_stack([q, np.zeros((_ROBOTS, robot.nv))]), self.folded, FOLDS_WITHIN, _FALLS)
         rests: list[Array] = []
         for state, up in zip(states, self._verticals(states), strict=True):
@@ -200,10 +203,18 @@ class _Search:
         states[:, self.robot.nq - self.robot.nj : self.robot.nq] += _NOISE * self.random.normal(
             size=(_ROBOTS, self.robot.nj)
         )
+        self._raise(states)
         for stage in range(2):
             states = self._moved(states, np.array([postures for _, postures in trials])[rows, stage], MOVES, HOLDS)
         turned = self._turned(states)
         return np.array([turned[rows == number].mean() for number in range(len(trials))])
+
+    def _raise(self, states: Array) -> None:
+        """Raise robots whose contact points are in the ground onto it; the states, (n, nq or more), change in place."""
+        points = [(contact.link, contact.position) for contact in self.robot.contacts]
+        radii = np.array([contact.radius for contact in self.robot.contacts])
+        for row in states:
+            row[6] -= min(np.min(point_positions(self.robot, row[: self.robot.nq], points)[:, 2] - radii), 0.0)
 
     def _turned(self, states: Array) -> Array:
         """Return whether robots are upright when they have folded their legs, (n,)."""

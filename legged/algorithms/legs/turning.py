@@ -13,6 +13,7 @@ from legged.dynamics.kinematics import point_positions
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
+_CONFIGURATIONS = 64  # of each leg, at most, with joints at equal steps between their limits
 _FARTHEST = 3.3  # [rad], largest distance of a joint from its standing position
 _ACROSS = 0.3  # weight of longitudinal distances where configurations of legs are compared
 
@@ -21,8 +22,8 @@ _ACROSS = 0.3  # weight of longitudinal distances where configurations of legs a
 def turning_postures(robot: Robot, home: Home, folded: Array, count: int) -> Array:
     """Return random postures, (count, nj), [rad] or [m].
 
-    The joints of a leg are at ends of their ranges. All left legs are alike, and all right legs; in a quarter of the
-    postures each the left or the right legs are folded.
+    The joints of legs are at ends of their ranges in half of the postures, and at equal steps between them in the
+    others. All left legs are alike, and all right legs; in a quarter of the postures each, one side's are folded.
 
     Args:
         robot: The robot. home: Its standing posture. folded: Joint positions with folded legs, (nj,), [rad] or [m].
@@ -34,12 +35,13 @@ def turning_postures(robot: Robot, home: Home, folded: Array, count: int) -> Arr
     middle = np.mean([leg.hip[1] for leg in home.legs])
     random = np.random.default_rng(0)
     chosen, folds = random.integers(2**16, size=(2, count)), random.integers(4, size=count)
-    postures, first = np.tile(folded, (count, 1)), None
+    at_ends, postures, first = random.integers(2, size=count) > 0, np.tile(folded, (count, 1)), None
     for leg in home.legs:
         own, side = list(leg.columns), int(leg.hip[1] > middle)
-        ends = np.array(list(product(*np.column_stack([lower, upper])[own])))
-        angles = np.tile(folded, (len(ends), 1))
-        angles[:, own] = ends
+        levels = max(2, int(_CONFIGURATIONS ** (1.0 / len(own)) + 1e-9))
+        grids = [list(product(*np.linspace(lower[own], upper[own], count).T)) for count in (2, levels)]
+        angles = np.tile(folded, (len(grids[0]) + len(grids[1]), 1))
+        angles[:, own] = np.concatenate(grids)
         places = np.array(
             [point_positions(robot, np.concatenate([robot.base.neutral(), row]), points) for row in angles]
         )
@@ -48,7 +50,9 @@ def turning_postures(robot: Robot, home: Home, folded: Array, count: int) -> Arr
             first = places, side
         alike = _alike(first[0], places, side != first[1])
         moves = np.flatnonzero(folds != side)
-        postures[np.ix_(moves, own)] = ends[alike[chosen[side, moves] % len(ends)]]
+        picked = chosen[side, moves] % len(grids[0])
+        picked = np.where(at_ends[moves], picked, len(grids[0]) + chosen[side, moves] % len(grids[1]))
+        postures[np.ix_(moves, own)] = angles[alike[picked]][:, own]
     return postures
 
 
