@@ -9,17 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from controllers.locomotion.falls.turning import (
-    FOLDED,
-    FOLDS_WITHIN,
-    HOLDS,
-    MOVES,
-    UPRIGHT,
-    Servos,
-    Turning,
-    moved,
-    turning_motions,
-)
+from controllers.locomotion.falls import turning
 from controllers.locomotion.locomotion import Locomotion
 from controllers.locomotion.started_locomotion import StartedLocomotion
 from controllers.locomotion.velocity_command import Command
@@ -49,12 +39,12 @@ SPREADS, RAISES, BENDS, PUSHES, DRAWS, HEELS, SQUATS, RISES, ONTO_RIGHT, ONTO_LE
 ON_HANDS, LIFTS, RAISES_TRUNK, STRAIGHTENS = range(19, 23)
 # Durations in units of sqrt(h / g), with the height h of the center of mass of the standing robot:
 _DURATIONS = (  # of each mode
-    *(np.inf, 6.0, FOLDED, 10.0, HOLDS, np.inf, np.inf),
+    *(np.inf, 6.0, turning.FOLDED, 10.0, turning.HOLDS, np.inf, np.inf),
     *(3.5, 3.5, 3.5, 4.5, 5.5, 7.5, 5.0, 12.0, 6.0, 6.0, 6.0, 6.0),
     *(9.0, 6.0, 6.0, 9.0),
 )
 _MOVES = (  # of the motion to the posture of a mode, from its beginning
-    *(1.0, 1.0, FOLDS_WITHIN, 7.0, MOVES, 7.0, 7.0),
+    *(1.0, 1.0, turning.FOLDS_WITHIN, 7.0, turning.MOVES, 7.0, 7.0),
     *(3.0, 3.0, 3.0, 4.0, 5.0, 6.0, 3.0, 1.0, 2.0, 2.0, 2.0, 2.0),
     *(6.0, 5.0, 5.0, 6.0),
 )
@@ -66,6 +56,7 @@ _UPRIGHT = 0.6  # [rad], inclination below which it can stand up
 _LOW, _STANDS = 0.4, 0.75
 """Heights of the base over the lowest foot, relative to the standing posture: of a fall, and of a robot that stands."""
 _CANDIDATES = 200  # postures of which motions that turn it over consist
+_LONGER = 2.0  # [period of the law], time step of the simulations in which they are found, with implicit servos
 _RISEN = 0.9  # height of the base, as above, from which on a robot that rises from a squat follows its command
 _SETTLES = 4.0  # [sqrt(h / g)], shortest time in which the law raises a robot before it follows its command
 _PRONE = 0.6  # least size of the vertical component of the x axis of a base on its front, negative, or back, positive
@@ -104,9 +95,9 @@ class Recovery(Wrapper):
 
     A robot has fallen when its base is inclined by more than 1 rad, or lower than 0.4 of its height in the standing
     posture. Its joints are then damped. A robot with more than two legs folds its legs. On its side or its back it
-    turns over, by postures in which it rolls and in every second attempt by pushing the feet of one side against the
-    ground behind its back (`legged.algorithms.legs.turning`), folds its legs, and stretches them to the standing
-    posture; the law then starts anew in the present place. Some robots, such as HyQ and Spot, remain on their back.
+    turns over by motions that simulations at the start have found (`controllers.locomotion.falls.turning`), folds its
+    legs, and stretches them to the standing posture; the law then starts anew in the present place. HyQ remains on its
+    back.
 
     A robot with two legs and two arms turns to its front by an arm and a leg, pushes its trunk up with its hands, draws
     its knees under its hips, sits back on its heels, and shifts its soles under its center of mass; see
@@ -142,7 +133,7 @@ class Recovery(Wrapper):
     _postures: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False, kw_only=True)
     _stiffness: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
     _damping: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
-    _turning: Turning | None = field(default=None, repr=False, kw_only=True)
+    _turning: turning.Turning | None = field(default=None, repr=False, kw_only=True)
     _rises: Rising | None = field(default=None, repr=False, kw_only=True)
     _walker: StartedLocomotion | None = field(default=None, repr=False, kw_only=True)
 
@@ -171,17 +162,16 @@ class Recovery(Wrapper):
             at_home = np.concatenate([robot.base.neutral(), home.angles])
             inertia, stable = np.diag(inertia_matrix(robot, at_home))[robot.base.nv :], _STABLE_ON_TWO
         else:
-            held = [home.angles, folded, *candidates]
-            inertia, stable = np.min([_inertias(robot, angles) for angles in held], axis=0), _STABLE
+            inertia, stable = turning.smallest_inertias(robot, [home.angles, folded, *candidates]), _STABLE
         unit, rate = walker.planner.time_unit, walker.sampling_rate
         stiffness = np.minimum(_STIFFNESS * robot.mass * walker.gravity * walker.height, _STIFF * inertia * rate**2)
         damping = np.minimum(_DAMPING * unit * stiffness, stable * inertia * rate)
-        turning = None
+        motions = None
         if candidates is not None:
-            servos = Servos(stiffness, damping)
-            turning = turning_motions(robot, home, folded, candidates, servos, unit, 2.0 / rate)
+            servos = turning.Servos(stiffness, damping)
+            motions = turning.turning_motions(robot, home, folded, candidates, servos, unit, _LONGER / rate)
         fields = {"_postures": postures, "_stiffness": stiffness, "_damping": damping, "_walker": walker}
-        prepared = replace(self, **fields, _rises=rising, _turning=turning)
+        prepared = replace(self, **fields, _rises=rising, _turning=motions)
         return super(Recovery, prepared).start(robot, ground, q, v)
 
     def mode(self, memory: Array) -> str:
@@ -266,7 +256,7 @@ class Recovery(Wrapper):
             where(over, begins, float(DAMPS)),
             where(over, where(upright, float(STANDS_UP), float(TURNS)), float(FOLDS)),
             where(over, where(stands, float(WALKS), float(DAMPS)), float(STANDS_UP)),
-            where(over & ((R[2, 2] > UPRIGHT) | ~is_first), float(FOLDS), float(TURNS)),
+            where(over & ((R[2, 2] > turning.UPRIGHT) | ~is_first), float(FOLDS), float(TURNS)),
             *[where(asked < 0.5, float(STANDS_UP), asked)] * 2,
             *rising,
         )
@@ -366,7 +356,7 @@ class Recovery(Wrapper):
         walker = self._walking
         robot, unit = walker.robot, walker.planner.time_unit
         lasts = _of_mode(now.mode, [unit * x for x in _MOVES[: len(self._postures)]])
-        desired = moved(now.angles, self._target(now.mode, now.posture), (t - now.since) / lasts)
+        desired = turning.moved(now.angles, self._target(now.mode, now.posture), (t - now.since) / lasts)
         if self._rises is not None and self._rises.over_hands is not None:  # the ankles move the center of pressure
             share, _, length = self._capture_over_soles(q, v)
             shift = _ANKLES * length / walker.height * (share - _PLACE)
@@ -375,16 +365,6 @@ class Recovery(Wrapper):
         spring = where((now.mode > DAMPS + 0.5), self._stiffness, np.zeros(robot.nj))
         joints = spring * (desired - q[robot.base.nq :]) - self._damping * v[robot.base.nv :]
         return np.concatenate([np.zeros(robot.base.nv), joints])
-
-
-def _inertias(robot: Robot, angles: Array) -> Array:
-    """Return J, (nj,), [kg m^2] or [kg]: dampings d of the joints, (nj,), decay at rates of at most max(d / J).
-
-    It is the reciprocal of the sums of absolute values in the columns of the joints' part of the inverse of the inertia
-    matrix: no eigenvalue of a matrix is larger than its largest sum of a column.
-    """
-    inertia = inertia_matrix(robot, np.concatenate([robot.base.neutral(), angles]))
-    return 1.0 / np.abs(np.linalg.inv(inertia)[robot.base.nv :, robot.base.nv :]).sum(axis=0)
 
 
 def _walks(mode: Any) -> Any:

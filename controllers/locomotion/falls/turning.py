@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from legged.algorithms.legs.posture_search import joint_limits
 from legged.algorithms.legs.standing import Home
 from legged.compiler.ir import where
 from legged.contact.rigid import Rigid
+from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import point_positions
 from legged.errors import SimulationWarning
 from legged.robot.robot import Robot
@@ -103,9 +106,28 @@ def turning_motions(
         folded: Joint positions with folded legs, (nj,), [rad] or [m]. candidates: Postures to be tried, (k, nj).
         servos: Servos of the joints. unit: sqrt(h / g), [s]. step: Time step, [s].
     """
-    with warnings.catch_warnings():  # trial motions may diverge
-        warnings.simplefilter("ignore", SimulationWarning)
-        return _Search(robot, home, folded, candidates, servos, unit, step).motions()
+    known = _MOTIONS.setdefault(robot, {})
+    key = np.concatenate([home.angles, folded, servos.stiffness, servos.damping, [unit, step]]).tobytes()
+    if key not in known:
+        with warnings.catch_warnings():  # trial motions may diverge
+            warnings.simplefilter("ignore", SimulationWarning)
+            known[key] = _Search(robot, home, folded, candidates, servos, unit, step).motions()
+    return known[key]
+
+
+_MOTIONS: WeakKeyDictionary[Robot, dict[bytes, Turning]] = WeakKeyDictionary()
+"""The results of `turning_motions`: a search takes seconds, and the law of each member of a rollout needs one."""
+
+
+def smallest_inertias(robot: Robot, postures: Sequence[Array]) -> Array:
+    """Return J, (nj,), [kg m^2] or [kg]: dampings d of the joints decay at rates of at most max(d / J) in all postures.
+
+    It is the reciprocal of the largest sum of absolute values in the column of each joint of the inverse of the inertia
+    matrix: no eigenvalue of a matrix is larger than its largest sum of a column.
+    """
+    matrices = [inertia_matrix(robot, np.concatenate([robot.base.neutral(), angles])) for angles in postures]
+    nv = robot.base.nv
+    return 1.0 / np.max([np.abs(np.linalg.inv(M)[nv:, nv:]).sum(axis=0) for M in matrices], axis=0)
 
 
 class _Node(NamedTuple):
@@ -221,7 +243,7 @@ class _Search:
         return self._verticals(self._moved(states, self.folded, FOLDS_WITHIN, FOLDED))[:, 2] > UPRIGHT
 
     def _moved(self, states: Array, target: Array, within: float, lasts: float) -> Array:
-        """Return the states after a motion to given postures, (nj,) or (n, nj); those that diverge are upside down."""
+        """Return the states after a motion to given postures, (nj,) or (n, nj); those that diverged are upside down."""
         nq, nj = self.robot.nq, self.robot.nj
         states = states.copy()
         states[:, nq - nj : nq] = np.clip(states[:, nq - nj : nq], *joint_limits(self.robot))
@@ -232,7 +254,9 @@ class _Search:
             np.column_stack([states[:, nq - nj : nq], target, duration]), n=max(1, round(lasts * self.unit / self.step))
         )
         after = np.column_stack([self.simulation.q, self.simulation.v])
-        return np.where(self.simulation.diverged[:, None], states, after)
+        after[self.simulation.diverged] = states[self.simulation.diverged]
+        after[self.simulation.diverged, :4] = [0.0, 1.0, 0.0, 0.0]
+        return after
 
     def _verticals(self, states: Array) -> Array:
         """Return the unit vectors upward, (n, 3), dimensionless, base axes, in given states, (n, nq + nv)."""
