@@ -1,4 +1,4 @@
-"""Postures with which a lying robot may turn over: legs folded, or with all joints at ends of their ranges."""
+"""Random postures by which a lying robot may turn over."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def turning_postures(robot: Robot, home: Home, folded: Array, count: int) -> Arr
         moves = np.flatnonzero(folds != side)
         picked = chosen[side, moves] % len(grids[0])
         picked = np.where(at_ends[moves], picked, len(grids[0]) + chosen[side, moves] % len(grids[1]))
-        postures[np.ix_(moves, own)] = angles[alike[picked]][:, own]
+        postures[moves[:, None], own] = angles[alike[picked]][:, own]
     return postures
 
 
