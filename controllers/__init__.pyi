@@ -43,8 +43,8 @@ from controllers.gaits import (
 from controllers.hybrid_control import FaceContact, HybridControl
 from controllers.law import GaitLaw
 from controllers.locomotion import Command, ContactSchedule, Locomotion
+from controllers.locomotion.falls.recovery import Recovery
 from controllers.locomotion.follow import Follow
-from controllers.locomotion.recovery import Recovery
 from controllers.locomotion.seeing import Seeing
 from controllers.lyapunov import LyapunovTracking
 from controllers.networks import Network

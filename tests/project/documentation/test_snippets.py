@@ -98,7 +98,7 @@ SETTINGS = {
 from PIL import Image
 Image.fromarray(np.zeros((3, 3), np.uint8)).save("map.png")
 """,
-    "controllers.locomotion.recovery": """
+    "controllers.locomotion.falls.recovery": """
 law = controllers.Locomotion("trot")
 """,
     "legged.optimization.iterative_lqr": """

@@ -7,7 +7,7 @@ from oracles.urdfs import all_urdfs
 import controllers
 import legged
 import robots
-from controllers.locomotion.recovery import DAMPS, DRAWS, LIFTS, RAISES_TRUNK, RISES, SQUATS, WALKS
+from controllers.locomotion.falls.recovery import DAMPS, DRAWS, LIFTS, RAISES_TRUNK, RISES, SQUATS, WALKS
 from legged.environments.tasks.standing_up import with_body_contacts
 from legged.errors import DefinitionError, SimulationWarning
 from legged.rotations import axis_quaternion

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from controllers.locomotion.falls import turning
 from controllers.locomotion.locomotion import Locomotion
 from controllers.locomotion.started_locomotion import StartedLocomotion
 from controllers.locomotion.velocity_command import Command
 from controllers.wrappers.wrapper import Wrapper
 from legged.algorithms.legs.rising import Rising, rising_postures
 from legged.algorithms.legs.standing import Home, folded_posture
-from legged.algorithms.legs.turning import Turning, turning_postures
+from legged.algorithms.legs.turning import turning_postures
 from legged.checked import checked
 from legged.compiler.ir import where
 from legged.contact.rigid import Rigid
@@ -38,25 +39,24 @@ SPREADS, RAISES, BENDS, PUSHES, DRAWS, HEELS, SQUATS, RISES, ONTO_RIGHT, ONTO_LE
 ON_HANDS, LIFTS, RAISES_TRUNK, STRAIGHTENS = range(19, 23)
 # Durations in units of sqrt(h / g), with the height h of the center of mass of the standing robot:
 _DURATIONS = (  # of each mode
-    *(np.inf, 6.0, 6.0, 10.0, 5.0, np.inf, np.inf),
+    *(np.inf, 6.0, turning.FOLDED, 10.0, turning.HOLDS, np.inf, np.inf),
     *(3.5, 3.5, 3.5, 4.5, 5.5, 7.5, 5.0, 12.0, 6.0, 6.0, 6.0, 6.0),
     *(9.0, 6.0, 6.0, 9.0),
 )
 _MOVES = (  # of the motion to the posture of a mode, from its beginning
-    *(1.0, 1.0, 3.0, 7.0, 2.0, 7.0, 7.0),
+    *(1.0, 1.0, turning.FOLDS_WITHIN, 7.0, turning.MOVES, 7.0, 7.0),
     *(3.0, 3.0, 3.0, 4.0, 5.0, 6.0, 3.0, 1.0, 2.0, 2.0, 2.0, 2.0),
     *(6.0, 5.0, 5.0, 6.0),
 )
 _STIFFNESS, _DAMPING = 2.0, 0.1  # [m g h / rad], and [sqrt(h / g)] times the stiffness, of the joints after a fall
 _STIFF = 1.0  # [inertia of the joint / period of the law^2], largest stiffness, for the same reason
-_STABLE = 0.3  # [inertia of the joint / period of the law], largest damping, so that light joints do not chatter
+_STABLE, _STABLE_ON_TWO = 1.0, 0.3  # [inertia of the joint / period of the law], largest damping
 _TILT = 1.0  # [rad], inclination of the base beyond which the robot has fallen
 _UPRIGHT = 0.6  # [rad], inclination below which it can stand up
 _LOW, _STANDS = 0.4, 0.75
 """Heights of the base over the lowest foot, relative to the standing posture: of a fall, and of a robot that stands."""
-_BELLY = 0.9  # vertical component of the upright axis of the base from which on a robot that turns over folds its legs
-_PART = 0.25  # of an attempt to turn over, for each posture
-_FAST = 0.6  # [sqrt(h / g)], of the motion to a posture in which a robot pushes itself over
+_CANDIDATES = 200  # postures of which motions that turn it over consist
+_LONGER = 2.0  # [period of the law], time step of the simulations in which they are found, with implicit servos
 _RISEN = 0.9  # height of the base, as above, from which on a robot that rises from a squat follows its command
 _SETTLES = 4.0  # [sqrt(h / g)], shortest time in which the law raises a robot before it follows its command
 _PRONE = 0.6  # least size of the vertical component of the x axis of a base on its front, negative, or back, positive
@@ -95,9 +95,9 @@ class Recovery(Wrapper):
 
     A robot has fallen when its base is inclined by more than 1 rad, or lower than 0.4 of its height in the standing
     posture. Its joints are then damped. A robot with more than two legs folds its legs. On its side or its back it
-    turns over, by postures in which it rolls and in every second attempt by pushing the feet of one side against the
-    ground behind its back (`legged.algorithms.legs.turning`), folds its legs, and stretches them to the standing
-    posture; the law then starts anew in the present place. Some robots, such as HyQ and Spot, remain on their back.
+    turns over by motions that simulations at the start have found (`controllers.locomotion.falls.turning`), folds its
+    legs, and stretches them to the standing posture; the law then starts anew in the present place. HyQ remains on its
+    back.
 
     A robot with two legs and two arms turns to its front by an arm and a leg, pushes its trunk up with its hands, draws
     its knees under its hips, sits back on its heels, and shifts its soles under its center of mass; see
@@ -133,7 +133,7 @@ class Recovery(Wrapper):
     _postures: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False, kw_only=True)
     _stiffness: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
     _damping: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
-    _turning: Turning | None = field(default=None, repr=False, kw_only=True)
+    _turning: turning.Turning | None = field(default=None, repr=False, kw_only=True)
     _rises: Rising | None = field(default=None, repr=False, kw_only=True)
     _walker: StartedLocomotion | None = field(default=None, repr=False, kw_only=True)
 
@@ -147,8 +147,8 @@ class Recovery(Wrapper):
         walker, _ = self.law.start(robot, ground, q, v)
         home = walker.home
         folded = folded_posture(robot, home)
-        turning = turning_postures(robot, home, folded) if len(home.legs) > 2 else None
-        if turning is None and self.rest is not None:
+        candidates = turning_postures(robot, home, folded, _CANDIDATES) if len(home.legs) > 2 else None
+        if candidates is None and self.rest is not None:
             raise DefinitionError(f"robot {robot.name!r} has two legs, and does not lie or sit; leave out `rest`")
         sits = folded.copy()
         for leg in home.legs:
@@ -158,13 +158,20 @@ class Recovery(Wrapper):
         risen = [] if rising is None else [*rising.postures, home.angles, *rising.turns]
         risen += [] if rising is None or rising.over_hands is None else [*rising.over_hands]
         postures = np.array([home.angles, home.angles, folded, home.angles, folded, folded, sits, *risen])
-        q_home = np.concatenate([robot.base.neutral(), home.angles])
-        inertia = np.diag(inertia_matrix(robot, q_home))[robot.base.nv :]
+        if candidates is None:
+            at_home = np.concatenate([robot.base.neutral(), home.angles])
+            inertia, stable = np.diag(inertia_matrix(robot, at_home))[robot.base.nv :], _STABLE_ON_TWO
+        else:
+            inertia, stable = turning.smallest_inertias(robot, [home.angles, folded, *candidates]), _STABLE
         unit, rate = walker.planner.time_unit, walker.sampling_rate
         stiffness = np.minimum(_STIFFNESS * robot.mass * walker.gravity * walker.height, _STIFF * inertia * rate**2)
-        damping = np.minimum(_DAMPING * unit * stiffness, _STABLE * inertia * rate)
+        damping = np.minimum(_DAMPING * unit * stiffness, stable * inertia * rate)
+        motions = None
+        if candidates is not None:
+            servos = turning.Servos(stiffness, damping)
+            motions = turning.turning_motions(robot, home, folded, candidates, servos, unit, _LONGER / rate)
         fields = {"_postures": postures, "_stiffness": stiffness, "_damping": damping, "_walker": walker}
-        prepared = replace(self, **fields, _rises=rising, _turning=turning)
+        prepared = replace(self, **fields, _rises=rising, _turning=motions)
         return super(Recovery, prepared).start(robot, ground, q, v)
 
     def mode(self, memory: Array) -> str:
@@ -229,12 +236,13 @@ class Recovery(Wrapper):
             height = base + 1.0
         fell = (R[2, 2] < np.cos(_TILT)) | (height < _LOW * abs(base))
         upright = R[2, 2] > np.cos(_UPRIGHT)
-        even = np.floor(now.attempts) - 2.0 * np.floor(0.5 * np.floor(now.attempts))
+        even = now.attempts - 2.0 * np.floor(0.5 * now.attempts)
         over = self._over(t, now, unit)
         posture, begins = 0.0 * even, float(DAMPS if self._turning is None else FOLDS)
+        is_first = now.posture - 2.0 * np.floor(0.5 * now.posture) < 0.5
         if self._turning is not None:
-            posture = self._turning.number(R[2], even)
-        stays = (posture - now.posture) * (posture - now.posture) < 0.5
+            number = 2.0 * self._turning.number(R[2], even)
+            posture = where(_is_mode(now.mode, TURNS), now.posture + 1.0, number)
         rising: tuple[Any, ...] = ()
         if self._rises is not None:
             begins, rising = self._following_on_two(
@@ -248,16 +256,14 @@ class Recovery(Wrapper):
             where(over, begins, float(DAMPS)),
             where(over, where(upright, float(STANDS_UP), float(TURNS)), float(FOLDS)),
             where(over, where(stands, float(WALKS), float(DAMPS)), float(STANDS_UP)),
-            where((R[2, 2] > _BELLY) | (over & (stays | upright)), float(FOLDS), float(TURNS)),
+            where(over & ((R[2, 2] > turning.UPRIGHT) | ~is_first), float(FOLDS), float(TURNS)),
             *[where(asked < 0.5, float(STANDS_UP), asked)] * 2,
             *rising,
         )
         mode = _of_mode(now.mode, following)
-        turns, turned = _is_mode(mode, TURNS), _is_mode(now.mode, TURNS)
+        turns = _is_mode(mode, TURNS)
         changes = ((mode - now.mode) * (mode - now.mode) > 0.5) | (over & turns)
-        attempts = where(
-            changes & turns, now.attempts + _PART, where(turned & ~turns, np.floor(now.attempts) + 1.0, now.attempts)
-        )
+        attempts = where(changes & turns & _is_mode(now.mode, FOLDS), now.attempts + 1.0, now.attempts)
         onto = changes & (mode > ONTO_RIGHT - 0.5) & (mode < FROM_LEFT + 0.5)
         attempts = where(onto, now.attempts + 1.0, where(mode < 0.5, 0.0, attempts))
         reached = q[robot.base.nq :]
@@ -276,7 +282,7 @@ class Recovery(Wrapper):
         target = _of_mode(mode, self._postures)
         if self._turning is None:
             return target
-        return where(_is_mode(mode, TURNS), _of_mode(posture, self._turning.postures), target)
+        return where(_is_mode(mode, TURNS), _of_mode(posture, self._turning.postures.reshape(-1, target.size)), target)
 
     def _following_on_two(
         self, q: Array, v: Array, now: _Memory, over: Any, settled: Any, vertical: Array, height: Any, even: Any
@@ -350,11 +356,7 @@ class Recovery(Wrapper):
         walker = self._walking
         robot, unit = walker.robot, walker.planner.time_unit
         lasts = _of_mode(now.mode, [unit * x for x in _MOVES[: len(self._postures)]])
-        if self._turning is not None:
-            pushes = _is_mode(now.mode, TURNS) & self._turning.is_push(now.posture)
-            lasts = where(pushes, _FAST * unit, lasts)
-        x = np.minimum((t - now.since) / lasts, 1.0)
-        desired = now.angles + x * x * (3.0 - 2.0 * x) * (self._target(now.mode, now.posture) - now.angles)
+        desired = turning.moved(now.angles, self._target(now.mode, now.posture), (t - now.since) / lasts)
         if self._rises is not None and self._rises.over_hands is not None:  # the ankles move the center of pressure
             share, _, length = self._capture_over_soles(q, v)
             shift = _ANKLES * length / walker.height * (share - _PLACE)
