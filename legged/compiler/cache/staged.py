@@ -70,7 +70,7 @@ _modules: dict[str, Module] = {}
 
 
 def in_work(file: str | None) -> Module | None:
-    """Return the module that another process optimizes into a file, and this one has compiled; None if there is none."""
+    """Return the module that another process optimizes into a file, once this one has compiled it; None otherwise."""
     module = _modules.get(file or "")
     return module if module and module.code else None
 
