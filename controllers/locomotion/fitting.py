@@ -184,16 +184,16 @@ def swing_limits(
     its range in the standing posture, the body would have to lean back and to rise at each step; where hips or knees
     are slow, the body turns against a leg that lags. The rise is at least the smaller one of 0.06 h and the
     desired rise. The speeds are the mean horizontal ones of a foot relative to the body at which a joint above the
-    ankle reaches its no-load speed while the foot rises at its largest rate, forward the one that viscous friction of
-    the joint leaves.
+    ankle reaches its no-load speed while the foot rises at its largest rate, forward the speed at which viscous
+    friction takes all torque of its motor, where the file states both.
 
     Args:
         robot: The robot. home: Its standing posture. duration: Of a swing, [s].
         clearance: Desired rise, relative to the height h of the center of mass.
 
     Returns:
-        The rise, [h]; the mean speeds of a swing forward and to the side, (2,), [m/s]; and name and largest speed of
-        the joint, [rad/s], and the share of it that the rise takes. More than two feet: the desired rise, no limits.
+        The rise, [h]; the mean speeds of a swing forward and to the side, (2,), [m/s]; and name and such speed of the
+        joint, [rad/s], and the share of it that the rise takes. More than two feet: the desired rise, no limits.
     """
     if len(home.legs) > 2:
         return clearance, np.full(2, np.inf), ("", np.inf, 0.0)
@@ -210,7 +210,7 @@ def swing_limits(
         rows += [np.array([profile.peak, profile.peak, profile.climb / duration]) * np.abs(rates[i]) for i in above]
     *ways, up = np.array(rows).T
     free = limits.speed[columns]
-    stated = np.where(np.isfinite(free), free, 0.0)  # others, as Apollo and OP3, walk faster
+    stated = np.where(np.isfinite(free), free, 0.0)  # Apollo and OP3, without one, walk faster
     damped = free / (1.0 + stated / damped_speeds(robot)[columns])  # viscous friction takes all torque of a motor there
     rise = min(clearance * height, max(LEAST_RISE * height, min(room, _RISING / max((up / damped).max(), 1e-9))))
     speeds = [

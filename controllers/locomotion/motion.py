@@ -44,7 +44,7 @@ class Foot:
         ankle: Index of the third pitch joint of the leg, as `columns`; None without one.
         heading_share: Weight of its rotation about the vertical axis in a swing, over that about other axes.
         room: Angles about the vertical axis by which the leg turns the foot to the right and to the left from the
-            standing posture, (2,), [rad].
+            standing posture, (2,), [rad]; infinite if no joint bounds them.
     """
 
     link: int
@@ -65,8 +65,8 @@ class Foot:
     def turned(self, rate: Any, time: Any, stance: Any) -> Any:
         """Return the angle from the heading of the body to that of the foot in a turn, [rad].
 
-        It is zero in the middle of a stance, or as little as the range of the leg allows: hips of which one turns its
-        foot inward by little keep both feet turned outward.
+        It is zero in the middle of a stance, or as small as the range of the leg allows: if hip yaws turn feet inward
+        by little, both feet point outward.
 
         Args:
             rate: Yaw rate, [rad/s]. time: Until the middle of the stance, [s]. stance: Duration of a stance, [s].

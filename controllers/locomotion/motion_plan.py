@@ -354,8 +354,8 @@ class MotionPlanner:
         gains, flat = (_FOOT**2 * w * w, 2 * _FOOT * w), _CLOSE_FOOT if self.follows_closely else _FLAT_FOOT
         free = (flat if self.balances_on_soles else 1.0) if self.on_soles else _POINT_FOOT
         rows = zip(self.feet, feet.carrying, feet.contact, feet.stance, feet.swings, feet.axes, strict=True)
-        more = zip(feet.progress, feet.released or [0.0] * len(self.feet), strict=True)
-        for (foot, carrying, touches, stands, swing, axes), (progress, released) in zip(rows, more, strict=True):
+        moving = zip(feet.progress, feet.released or [0.0] * len(self.feet), strict=True)
+        for (foot, carrying, touches, stands, swing, axes), (progress, released) in zip(rows, moving, strict=True):
             weight = where(stands > 0.5, _LATE_FOOT, free) * (1.0 - touches)
             for (link, _), point, share in zip(foot.points, carrying.points, carrying.shares, strict=True):
                 force = plan.forces[0][len(contacts)]

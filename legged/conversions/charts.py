@@ -158,7 +158,8 @@ class FreeChart(Chart):
 
     Attributes:
         own, other: Ours and that of the other program.
-        turn: Axes of the body in the other program to ours, (3, 3), where the free joint moves another link of it.
+        turn: Rotation matrix, (3, 3), from axes of the link that the free joint of the other program moves to those of
+            the link that ours moves; both links are fixed to each other.
     """
 
     own: FreeJointLayout
@@ -199,7 +200,7 @@ class FreeChart(Chart):
         return bias
 
     def _turned(self, q: Array, sign: float) -> Array:
-        """Return our q with the axes of the body in the other program, or with sign -1 the opposite, (..., 7)."""
+        """Return our q, (..., 7), rotated by `turn` (sign 1) or by its inverse (sign -1)."""
         if (self.turn == np.eye(3)).all():
             return q
         w, x, y, z = quaternion_of(self.turn) * np.array([1.0, sign, sign, sign])
@@ -214,7 +215,12 @@ class FreeChart(Chart):
 
 
 def _relative_rotation(R: Array, turn: Array, own_in_parent: bool, other_in_parent: bool) -> Array:
-    """Return the rotation from our axes to those of the other program; R: our body axes to parent axes, (..., 3, 3)."""
+    """Return the rotation from our axes to those of the other program, (..., 3, 3).
+
+    Args:
+        R: Our body axes to parent axes, (..., 3, 3). turn: As in `FreeChart`.
+        own_in_parent, other_in_parent: As in `FreeJointLayout`.
+    """
     if other_in_parent:
         return np.broadcast_to(np.eye(3), R.shape) if own_in_parent else R
     return np.swapaxes(R @ turn, -1, -2) if own_in_parent else np.broadcast_to(turn.T, R.shape)

@@ -309,7 +309,7 @@ class _Matcher:
         return [JointConversion(chart, slice(0, 7), slice(0, 6), theirs.q, theirs.v)]
 
     def _turn(self, name: str) -> Array:
-        """Return the rotation from axes of the link that the base of the program moves to those of ours, (3, 3)."""
+        """Return the rotation from axes of the named link, which their base moves, to those of ours, (3, 3)."""
         links = self.robot.links
         moved = next((link for link in links if link.name == name and link.body == links[0].body), links[0])
         if np.any(moved.position != links[0].position):

@@ -174,11 +174,12 @@ def _axis_findings(tree: Tree) -> Iterator[Finding]:
 
 
 def _gravity_findings(tree: Tree) -> Iterator[Finding]:
+    """Yield a finding if the gravity of the file is not along z."""
     gravity = tree.description.gravity
     if gravity is not None and np.abs(gravity[:2]).max() > abs(gravity[2]):
         words = (
             f"gravity is {gravity}, not along -z, and z points up in legged: load with gravity=(0, 0, -9.81), and with "
-            f"axes=(forward, up) if the axes of the robot are others as well"
+            f"axes=(forward, up) if the axes of the robot differ as well"
         )
         yield Finding("suspicious", "up", "gravity", words)
 

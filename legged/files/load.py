@@ -98,12 +98,13 @@ def load(
         armature: Whether armature and rotors of joints act.
         axes: Axes of the root link that point forward and up, such as ("-y", "z") or ("z", "y"), of a file in which
             they are not x and z. The root of the robot is then a link without mass, fixed to this link, with x forward
-            and z up. The gravity of an MJCF stays.
+            and z up. The gravity of an MJCF is not rotated.
 
     Raises:
         FileError: a file that cannot be read or does not describe a robot with regular dynamics.
         UnknownNameError: an unknown base, treatment of mimic joints or repair.
         DefinitionError: a gravity that is not three numbers.
+        ArgumentError: axes that are not two different ones of x, y and z, with or without a minus sign.
     """
     options = _Options(
         base, feet, order, fuse, mimic, joint_physics, repair, gravity, shapes, materials, root, armature, axes

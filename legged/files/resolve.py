@@ -65,7 +65,7 @@ def resolve(
 
 
 def oriented(description: Description, axes: tuple[str, str] | None) -> tuple[Description, list[str]]:
-    """Return the description with a root whose x axis points forward and whose z axis points up, and a sentence on it.
+    """Return the description with a root whose x points forward and whose z points up, and a note for the audit.
 
     Args:
         description: Description as read from the file.

@@ -10,7 +10,8 @@ import legged
 import robots
 from legged import Limb, Link, Revolute, RobotBuilder, box_inertia, rod_inertia
 from legged.algorithms.legs.leg_chains import leg_chains, legs_text
-from legged.algorithms.legs.standing import home_of, inner_limits, standing_torques
+from legged.algorithms.legs.posture_search import inner_limits
+from legged.algorithms.legs.standing import home_of, standing_torques
 from legged.dynamics.kinematics import center_of_mass, link_poses, point_positions
 from legged.errors import DefinitionError, ReachError, SimulationWarning
 from legged.ground import Slope

@@ -38,7 +38,7 @@ def test_named_axes_point_forward_and_up(axes, tmp_path):
     assert np.linalg.det(R) == 1.0 and robot.mass == pytest.approx(TREE.mass, rel=1e-14)
 
 
-def test_a_robot_that_walks_along_y_is_that_which_walks_along_x(tmp_path):
+def test_a_file_with_y_forward_gives_the_same_robot_as_one_with_x_forward(tmp_path):
     along_x = legged.load(saved(four_legged("x"), tmp_path, "x.urdf"))
     along_y = legged.load(saved(four_legged("y"), tmp_path, "y.urdf"), axes=("y", "z"))
     rng = np.random.default_rng(0)
@@ -136,7 +136,7 @@ def test_findings_name_the_axes_to_pass(along, up, tmp_path):
     }
     forward = {"x": "x", "y": {"z": "y", "y": "z"}[up]}[along]
     expected = f"axes=('{forward}', '{up}'), or '-{forward}' if that points forward"
-    assert [*found] == ["up"] * (up == "y") or ["forward"] * (along == "y")
+    assert [*found] == (["up"] * (up == "y") or ["forward"] * (along == "y"))
     assert all(expected in words for words in found.values())
     again = legged.audit(path, axes=(forward, up))
     assert not [finding for finding in again.findings if finding.kind in ("up", "forward")]

@@ -16,7 +16,7 @@ from controllers.locomotion.velocity_command import Command
 from controllers.wrappers.wrapper import Wrapper
 from legged.algorithms.legs.rising import Rising, rising_postures
 from legged.algorithms.legs.standing import Home, folded_posture
-from legged.algorithms.legs.turning import turning_postures
+from legged.algorithms.legs.turning_postures import turning_postures
 from legged.checked import checked
 from legged.compiler.ir import where
 from legged.contact.rigid import Rigid
@@ -49,14 +49,14 @@ _MOVES = (  # of the motion to the posture of a mode, from its beginning
     *(6.0, 5.0, 5.0, 6.0),
 )
 _STIFFNESS, _DAMPING = 2.0, 0.1  # [m g h / rad], and [sqrt(h / g)] times the stiffness, of the joints after a fall
-_STIFF = 1.0  # [inertia of the joint / period of the law^2], largest stiffness, for the same reason
-_STABLE, _STABLE_ON_TWO = 1.0, 0.3  # [inertia of the joint / period of the law], largest damping
+_STIFF = 1.0  # [inertia of the joint / period of the law^2], largest stiffness, so that light joints do not chatter
+_STABLE, _STABLE_ON_TWO = 1.0, 0.3  # [inertia / period of the law], largest damping; of `bounding_inertias`, and of M
 _TILT = 1.0  # [rad], inclination of the base beyond which the robot has fallen
 _UPRIGHT = 0.6  # [rad], inclination below which it can stand up
 _LOW, _STANDS = 0.4, 0.75
 """Heights of the base over the lowest foot, relative to the standing posture: of a fall, and of a robot that stands."""
-_CANDIDATES = 200  # postures of which motions that turn it over consist
-_LONGER = 2.0  # [period of the law], time step of the simulations in which they are found, with implicit servos
+_CANDIDATES = 200  # random postures that the search for motions tries
+_TRIAL_STEP = 2.0  # [period of the law], time step of its simulations, whose servos are implicit
 _RISEN = 0.9  # height of the base, as above, from which on a robot that rises from a squat follows its command
 _SETTLES = 4.0  # [sqrt(h / g)], shortest time in which the law raises a robot before it follows its command
 _PRONE = 0.6  # least size of the vertical component of the x axis of a base on its front, negative, or back, positive
@@ -96,8 +96,8 @@ class Recovery(Wrapper):
     A robot has fallen when its base is inclined by more than 1 rad, or lower than 0.4 of its height in the standing
     posture. Its joints are then damped. A robot with more than two legs folds its legs. On its side or its back it
     turns over by motions that simulations at the start have found (`controllers.locomotion.falls.turning`), folds its
-    legs, and stretches them to the standing posture; the law then starts anew in the present place. HyQ remains on its
-    back.
+    legs, and stretches them to the standing posture; the law then starts anew in the present place. HyQ and HyQReal
+    remain on their back.
 
     A robot with two legs and two arms turns to its front by an arm and a leg, pushes its trunk up with its hands, draws
     its knees under its hips, sits back on its heels, and shifts its soles under its center of mass; see
@@ -162,14 +162,14 @@ class Recovery(Wrapper):
             at_home = np.concatenate([robot.base.neutral(), home.angles])
             inertia, stable = np.diag(inertia_matrix(robot, at_home))[robot.base.nv :], _STABLE_ON_TWO
         else:
-            inertia, stable = turning.smallest_inertias(robot, [home.angles, folded, *candidates]), _STABLE
+            inertia, stable = turning.bounding_inertias(robot, [home.angles, folded, *candidates]), _STABLE
         unit, rate = walker.planner.time_unit, walker.sampling_rate
         stiffness = np.minimum(_STIFFNESS * robot.mass * walker.gravity * walker.height, _STIFF * inertia * rate**2)
         damping = np.minimum(_DAMPING * unit * stiffness, stable * inertia * rate)
         motions = None
         if candidates is not None:
             servos = turning.Servos(stiffness, damping)
-            motions = turning.turning_motions(robot, home, folded, candidates, servos, unit, _LONGER / rate)
+            motions = turning.turning_motions(robot, home, folded, candidates, servos, unit, _TRIAL_STEP / rate)
         fields = {"_postures": postures, "_stiffness": stiffness, "_damping": damping, "_walker": walker}
         prepared = replace(self, **fields, _rises=rising, _turning=motions)
         return super(Recovery, prepared).start(robot, ground, q, v)
@@ -356,7 +356,7 @@ class Recovery(Wrapper):
         walker = self._walking
         robot, unit = walker.robot, walker.planner.time_unit
         lasts = _of_mode(now.mode, [unit * x for x in _MOVES[: len(self._postures)]])
-        desired = turning.moved(now.angles, self._target(now.mode, now.posture), (t - now.since) / lasts)
+        desired = turning.interpolated(now.angles, self._target(now.mode, now.posture), (t - now.since) / lasts)
         if self._rises is not None and self._rises.over_hands is not None:  # the ankles move the center of pressure
             share, _, length = self._capture_over_soles(q, v)
             shift = _ANKLES * length / walker.height * (share - _PLACE)

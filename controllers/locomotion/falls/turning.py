@@ -23,12 +23,12 @@ from legged.simulation.stepping.simulation import Simulation
 from legged.spatial import Array
 
 UPRIGHT = 0.9  # vertical component of the upright axis of the base of a robot that has turned over
-MOVES, HOLDS = 0.6, 5.0  # [sqrt(h / g)], duration of a motion to a posture, and until the next one
+MOVES, HOLDS = 0.6, 5.0  # [sqrt(h / g)], duration of the motion to a posture, and from its beginning to the next one
 FOLDS_WITHIN, FOLDED = 3.0, 6.0  # [sqrt(h / g)], the same of the motion to folded legs
-_FALLS = 8.0  # [sqrt(h / g)], in which a robot with folded legs comes to rest
+_SETTLES = 8.0  # [sqrt(h / g)], in which a robot with folded legs comes to rest
 _ROBOTS = 64  # that are simulated at the same time
 _ROUNDS = 8  # of simulations of random postures
-_SAME, _LEFT = 0.95, 0.9  # cosines of angles between vertical directions: of one orientation at rest, and of others
+_SAME, _DEPARTED = 0.95, 0.9  # cosines of angles between vertical directions: of one orientation at rest, and of others
 _MOST = 6  # orientations at rest
 _FRICTION = (0.6, 0.4, 0.8, 1.0)  # coefficients; members of the simulations have them in turn
 _ALTERNATIVES = 2  # motions that are kept for each orientation
@@ -39,10 +39,13 @@ _NOISE = 0.03  # [rad] or [m], standard deviation of the joint positions at thei
 class Turning(NamedTuple):
     """Motions that turn a lying robot over.
 
+    The first two keep the legs of an upright robot folded.
+
     Attributes:
         directions: Unit vectors upward where the robot rests with folded legs, (n, 3), dimensionless, base axes.
-        postures: Joint positions to which it moves from there, one after the other, (n, 2, nj), [rad] or [m].
-        alternative: Whether each is for every second attempt, (n,), 0 or 1.
+        postures: Joint positions to which it moves from there, one after the other, (n, 2, nj), [rad] or [m],
+            joint coordinates.
+        alternative: 1 for motions of every second attempt, otherwise 0, (n,).
     """
 
     directions: Array
@@ -50,7 +53,7 @@ class Turning(NamedTuple):
     alternative: Array
 
     def number(self, vertical: Array, alternative: Any) -> Any:
-        """Return the number of the motion whose direction is nearest, 0 to n - 1.
+        """Return the number of the motion for such an attempt whose direction is nearest, 0 to n - 1.
 
         Args:
             vertical: Unit vector upward, (3,), dimensionless, base axes.
@@ -75,7 +78,7 @@ class Servos:
     damping: Array
 
     def start(self, robot: Robot, ground: Any, q: Array, v: Array) -> Array:
-        """Return the memory, (0,)."""
+        """Return the memory, (0,); arguments as in `Locomotion.start`."""
         return np.zeros(0)
 
     @property
@@ -84,14 +87,19 @@ class Servos:
         return self.stiffness, self.damping
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, command: Array) -> Array:
-        """Return the torques of the joints, (nj,), [N m] or [N]."""
+        """Return the forces of the joints, (nj,), [N m] or [N]; arguments as in `GaitLaw.torque`, the command as above."""
         n = len(self.stiffness)
-        desired = moved(command[:n], command[n : 2 * n], t / command[2 * n])
+        desired = interpolated(command[:n], command[n : 2 * n], t / command[2 * n])
         return self.stiffness * (desired - q[-n:]) - self.damping * v[-n:]
 
 
-def moved(start: Array, end: Array, part: Any) -> Array:
-    """Return the joint positions, (nj,), of a motion from one posture to another, at a part of its duration."""
+def interpolated(start: Array, end: Array, part: Any) -> Array:
+    """Return the joint positions, (nj,), [rad] or [m], of a motion from one posture to another.
+
+    Args:
+        start, end: Joint positions of the postures, (nj,), [rad] or [m], joint coordinates.
+        part: Time since its beginning over its duration, above 0.
+    """
     x = np.minimum(part, 1.0)
     return start + x * x * (3.0 - 2.0 * x) * (end - start)
 
@@ -103,11 +111,14 @@ def turning_motions(
 
     Args:
         robot: The robot, with contact points on all bodies on which it may lie. home: Its standing posture.
-        folded: Joint positions with folded legs, (nj,), [rad] or [m]. candidates: Postures to be tried, (k, nj).
+        folded: Joint positions with folded legs, (nj,), [rad] or [m], joint coordinates.
+        candidates: Postures to be tried, (k, nj), [rad] or [m], joint coordinates.
         servos: Servos of the joints. unit: sqrt(h / g), [s]. step: Time step, [s].
     """
     known = _MOTIONS.setdefault(robot, {})
-    key = np.concatenate([home.angles, folded, servos.stiffness, servos.damping, [unit, step]]).tobytes()
+    key = np.concatenate(
+        [home.angles, folded, candidates.ravel(), servos.stiffness, servos.damping, [unit, step]]
+    ).tobytes()
     if key not in known:
         with warnings.catch_warnings():  # trial motions may diverge
             warnings.simplefilter("ignore", SimulationWarning)
@@ -119,11 +130,14 @@ _MOTIONS: WeakKeyDictionary[Robot, dict[bytes, Turning]] = WeakKeyDictionary()
 """The results of `turning_motions`: a search takes seconds, and the law of each member of a rollout needs one."""
 
 
-def smallest_inertias(robot: Robot, postures: Sequence[Array]) -> Array:
+def bounding_inertias(robot: Robot, postures: Sequence[Array]) -> Array:
     """Return J, (nj,), [kg m^2] or [kg]: dampings d of the joints decay at rates of at most max(d / J) in all postures.
 
     It is the reciprocal of the largest sum of absolute values in the column of each joint of the inverse of the inertia
-    matrix: no eigenvalue of a matrix is larger than its largest sum of a column.
+    matrix: no eigenvalue of a matrix exceeds its largest column sum of absolute values.
+
+    Args:
+        robot: The robot. postures: (nj,) each, [rad] or [m], joint coordinates.
     """
     matrices = [inertia_matrix(robot, np.concatenate([robot.base.neutral(), angles])) for angles in postures]
     nv = robot.base.nv
@@ -159,7 +173,7 @@ class _Search:
         )
 
     def motions(self) -> Turning:
-        """Return the motions."""
+        """Return the best motions from each orientation."""
         rests = self._rests()
         trees = [[_Node(rest, ())] for rest in rests]
         found: list[list[tuple[float, Array]]] = [[] for _ in rests]
@@ -186,25 +200,27 @@ class _Search:
         q = np.tile(np.concatenate([robot.base.neutral(), self.folded]), (_ROBOTS, 1))
         q[:, :4] = rotations / np.linalg.norm(rotations, axis=1)[:, None]
         self._raise(q)
-        states = self._moved(np.column_stack([q, np.zeros((_ROBOTS, robot.nv))]), self.folded, FOLDS_WITHIN, _FALLS)
+        lying = np.column_stack([q, np.zeros((_ROBOTS, robot.nv))])
+        states, lost = self._moved(lying, self.folded, FOLDS_WITHIN, _SETTLES)
         rests: list[Array] = []
-        for state, up in zip(states, self._verticals(states), strict=True):
+        for state, up in zip(states[~lost], self._verticals(states[~lost]), strict=True):
             if up[2] < UPRIGHT and all(up @ other < _SAME for other in self._verticals(np.array(rests))):
                 rests.append(state)
         return rests[:_MOST]
 
     def _successes(self, trees: list[list[_Node]], missing: list[int]) -> list[tuple[int, Array]]:
-        """Return the motions with random postures, from nodes of some trees, that turn the robot over, with their tree.
+        """Return motions with random postures, from nodes of some trees, that turn the robot over, with their tree.
 
-        A posture after which it rests elsewhere, but not upright with folded legs, becomes a node of its tree.
+        A posture after which it rests elsewhere, but not upright with folded legs, becomes a node of its tree. They are
+        at most as many as can be repeated at the same time.
         """
         owners = np.resize(missing, _ROBOTS)
         nodes = [trees[k][self.random.integers(len(trees[k])) * self.random.integers(2)] for k in owners]
         targets = self.candidates[self.random.integers(len(self.candidates), size=_ROBOTS)]
         before = np.array([node.state for node in nodes])
-        after = self._moved(before, targets, MOVES, HOLDS)
-        turned = self._turned(after)
-        leaves = (self._verticals(after) * self._verticals(before)).sum(axis=1) < _LEFT
+        after, lost = self._moved(before, targets, MOVES, HOLDS)
+        turned = self._turned(after) & ~lost
+        leaves = ((self._verticals(after) * self._verticals(before)).sum(axis=1) < _DEPARTED) & ~lost
         successes = []
         for k, node, target, state, is_turned, has_left in zip(
             owners, nodes, targets, after, turned, leaves, strict=True
@@ -217,7 +233,7 @@ class _Search:
         return successes[: _ROBOTS // len(_FRICTION)]
 
     def _rates(self, rests: list[Array], trials: list[tuple[int, Array]]) -> Array:
-        """Return how often each motion turns the robot over with other joint positions and friction, (n,), 0 to 1."""
+        """Return the share of repetitions, with other joint positions and friction, in which each succeeds, (n,)."""
         if not trials:
             return np.zeros(0)
         rows = np.resize(np.repeat(np.arange(len(trials)), len(_FRICTION)), _ROBOTS)
@@ -226,9 +242,10 @@ class _Search:
             size=(_ROBOTS, self.robot.nj)
         )
         self._raise(states)
-        for stage in range(2):
-            states = self._moved(states, np.array([postures for _, postures in trials])[rows, stage], MOVES, HOLDS)
-        turned = self._turned(states)
+        first, second = np.array([postures for _, postures in trials])[rows].swapaxes(0, 1)
+        states, lost = self._moved(states, first, MOVES, HOLDS)
+        states, lost_later = self._moved(states, second, MOVES, HOLDS)
+        turned = self._turned(states) & ~lost & ~lost_later
         return np.array([turned[rows == number].mean() for number in range(len(trials))])
 
     def _raise(self, states: Array) -> None:
@@ -240,10 +257,11 @@ class _Search:
 
     def _turned(self, states: Array) -> Array:
         """Return whether robots are upright when they have folded their legs, (n,)."""
-        return self._verticals(self._moved(states, self.folded, FOLDS_WITHIN, FOLDED))[:, 2] > UPRIGHT
+        folded, lost = self._moved(states, self.folded, FOLDS_WITHIN, FOLDED)
+        return (self._verticals(folded)[:, 2] > UPRIGHT) & ~lost
 
-    def _moved(self, states: Array, target: Array, within: float, lasts: float) -> Array:
-        """Return the states after a motion to given postures, (nj,) or (n, nj); those that diverged are upside down."""
+    def _moved(self, states: Array, target: Array, within: float, lasts: float) -> tuple[Array, Array]:
+        """Return the states after motions to given postures, (nj,) or (n, nj), and whether each diverged, (n,)."""
         nq, nj = self.robot.nq, self.robot.nj
         states = states.copy()
         states[:, nq - nj : nq] = np.clip(states[:, nq - nj : nq], *joint_limits(self.robot))
@@ -254,9 +272,9 @@ class _Search:
             np.column_stack([states[:, nq - nj : nq], target, duration]), n=max(1, round(lasts * self.unit / self.step))
         )
         after = np.column_stack([self.simulation.q, self.simulation.v])
-        after[self.simulation.diverged] = states[self.simulation.diverged]
-        after[self.simulation.diverged, :4] = [0.0, 1.0, 0.0, 0.0]
-        return after
+        lost = np.array(self.simulation.diverged)
+        after[lost] = states[lost]
+        return after, lost
 
     def _verticals(self, states: Array) -> Array:
         """Return the unit vectors upward, (n, 3), dimensionless, base axes, in given states, (n, nq + nv)."""

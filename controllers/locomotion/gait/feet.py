@@ -26,7 +26,7 @@ of mass."""
 _TURNS = 0.05
 """Least rotation of a foot at a fixed place per joint velocity, dimensionless, with which a leg turns it."""
 _TURNED = 0.7
-"""A joint bounds the rotation of a sole about the vertical axis if it turns by at least this fraction of it."""
+"""A joint bounds the rotation of a sole about the vertical axis if it turns by more than this fraction of it."""
 _LEVEL = 0.5
 """Least share of a rotation about a horizontal axis that the joints make, with which a leg keeps a sole level."""
 _SAME = 0.2
@@ -81,7 +81,7 @@ def foot_jacobian(model: WholeBodyModel, foot: Foot) -> Array:
 
 
 def with_room(robot: Robot, home: Home, q: Array, foot: Foot) -> Foot:
-    """Return the foot with `Foot.room`, infinite for a leg that does not turn its foot about all axes.
+    """Return the foot with `Foot.room`, which stays infinite for a leg that does not turn its foot about all axes.
 
     Args:
         robot: The robot. home: Its standing posture. q: Its configuration in this posture, (nq,). foot: The foot.

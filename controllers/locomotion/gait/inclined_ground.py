@@ -92,9 +92,9 @@ class InclinedWalk(NamedTuple):
     def released(self, slope: Any, travel: Any, progress: Any) -> Any:
         """Return the share of its orientation that a swinging sole does not keep, from 0 to 1.
 
-        It does not keep it where the ankle would leave its range, see `JointLimits.within_range`. Backward, down the
-        slope, the foot lands behind the body, where the ankle has no room. Forward, the toe of a sole that hangs down
-        early in the swing meets the slope, so that the share increases with the progress of the swing.
+        The sole gives up its orientation where the ankle would leave its range, see `JointLimits.within_range`.
+        Backward, down the slope, the foot lands behind the body, where the ankle has no room. Forward, the toe of a
+        sole that hangs down early in the swing meets the slope, so that the share increases with its progress.
 
         Args:
             slope: As in `rise`. travel: As in `shortage`. progress: Fraction of the swing that has passed.

@@ -126,8 +126,9 @@ class JointLimits:
             task: The task. model: The robot at its present state. link: Index of the link.
             rotation: Desired rotation matrix, (3, 3), link to world axes.
             column: Index of the joint among the joint coordinates; None for none.
-            share: Largest share of the task about the axis of the joint that it loses, from 0 to 1: where the joint
-                would be 0.1 rad beyond its range after the rotation and the time `approach` at the desired velocity.
+            share: Largest share of the task about the axis of the joint that is left out, from 0 to 1: where the joint
+                would be 0.1 rad beyond its range after the rotation, and after the time `approach` at the velocity at
+                which the link does not rotate.
         """
         if column is None or is_zero(share):
             return task

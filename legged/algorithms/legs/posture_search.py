@@ -132,33 +132,6 @@ class PostureSearch:
         solutions = [each for each in attempts if each.residual < max(2.0 * least, SOLVED * leg.length)]
         return min(solutions, key=lambda each: (each.is_wide, not self._bends_well(leg, each.angles), each.cost)).angles
 
-    def reaching(self, leg: LegChain, target: Array, angles: Array) -> Array:
-        """Return joint positions, (nj,), with the middle of the leg's sole as near a place as possible.
-
-        Args:
-            leg: The leg.
-            target: The place, (3,), [m], base axes.
-            angles: Positions of the other joints, (nj,), [rad] or [m], joint coordinates.
-        """
-        rows, free = self._rows(leg), self._free(np.array(leg.columns))
-        best = None
-        for first, second in product((-2.5, -1.2, 0.0, 1.2, 2.5), (-1.5, 1.5)):
-            start = angles.copy()
-            start[list(leg.pitch_columns[:2])] = (first, second)[: len(leg.pitch_columns)]
-            x = self._least(
-                lambda x: self.feet.positions(x)[rows].mean(axis=0) - target,
-                lambda J: J[rows].mean(axis=0),
-                np.clip(start, self.lower, self.upper),
-                free,
-                np.full(len(free), 1e-3 * leg.length),
-                angles,
-            )
-            error = float(np.linalg.norm(self.soles(leg, x).mean(axis=0) - target))
-            if best is None or error < best[0] - 1e-3 * leg.length:
-                best = error, x
-        assert best is not None
-        return best[1]
-
     def _rows(self, leg: LegChain) -> list[int]:
         return [self.feet.names.index(name) for name in leg.contacts]
 

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from legged.algorithms.legs.leg_chains import LegChain, leg_chains
-from legged.algorithms.legs.posture_search import SOLVED, TILTED, PostureSearch, inner_limits, joint_limits
+from legged.algorithms.legs.posture_search import SOLVED, TILTED, PostureSearch, joint_limits
 from legged.arguments import number
 from legged.checked import checked
 from legged.dynamics.inverse import inverse_dynamics
@@ -273,18 +273,3 @@ def folded_posture(robot: Robot, home: Home) -> Array:
         except ReachError:
             continue
     return home.angles
-
-
-def reaching_posture(robot: Robot, home: Home, targets: Sequence[Array | None], rest: Array) -> Array:
-    """Return joint positions whose soles are as near given places as their limits allow, (nj,), [rad] or [m].
-
-    Args:
-        robot: The robot. home: Its standing posture.
-        targets: Place of the middle of the sole of each leg, (3,), [m], base axes; None for a leg that rests.
-        rest: Joint positions of all others, (nj,), [rad] or [m], joint coordinates.
-    """
-    search, angles = PostureSearch(robot, home.legs), np.clip(rest, *inner_limits(robot))
-    for leg, target in zip(home.legs, targets, strict=True):
-        if target is not None:
-            angles = search.reaching(leg, target, angles)
-    return angles

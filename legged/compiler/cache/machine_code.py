@@ -149,7 +149,7 @@ def _in_stages(graph: Graph, key: _Key, files: _ObjectFiles, target: llvm.Target
     def replace() -> None:
         read = {module: disk.read(disk.file_name(disk.CODE, *module)) for module in keys}
         objects = {module: content for module, content in read.items() if content is not None}
-        with _lock:  # after the first stage
+        with _lock:  # waits until the unoptimized code is in use
             entry = reference()
             if entry is not None and len(objects) == len(read):
                 entry.redirect(_bound(graph, key, objects, target), _VARIABLES)

@@ -1,4 +1,4 @@
-"""Problems of the feet of a robot file: shapes that cannot be measured, and axes of the root that are not as usual."""
+"""Problems of the feet of a robot file: shapes that cannot be measured, and axes of the root other than usual."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HORIZONTAL = 0.7
 """Least cosine between a joint axis and the x or y axis of the root link along which it counts."""
 
 _UPRIGHT = 2.0
-"""Ratio of the mean way from hips to feet along -y to that along x or z above which y seems to point up."""
+"""Ratio of the mean displacement from hips to feet along -y to that along x or z above which y seems to point up."""
 
 _MORE = 1.5
 """Ratio of joints about x to those about the other horizontal axis above which legs swing along that axis; roll joints
@@ -43,9 +43,10 @@ def feet_findings(tree: Tree, feet: Sequence[FootEntry], floats: bool) -> Iterat
 def _axes_findings(tree: Tree, feet: Sequence[FootEntry]) -> Iterator[Finding]:
     """Yield a finding if y seems to point up, or else if y seems to point forward.
 
-    Left and right legs mirror each other, so that the mean way from hips to feet is along -z, and along -y in files of
-    programs whose y axis points up. Legs have more pitch joints than roll joints, and their axes point to the side.
-    Legs as of insects, whose first axis is vertical, and limbs with oblique axes tell nothing about forward.
+    Left and right legs mirror each other, so that the mean displacement from hips to feet is along -z, and along -y in
+    files of programs whose y axis points up. Legs have more pitch joints than roll joints, and pitch axes point to the
+    side.
+    Legs as of insects, whose first axis is vertical, and limbs with oblique axes do not determine the forward axis.
     """
     limbs = [[head for head in reversed(tree.path(foot.link)) if head in tree.joint] for foot in feet]
     ends = [(tree.pose[heads[0]], tree.pose[foot.link]) for foot, heads in zip(feet, limbs, strict=True) if heads]
@@ -61,7 +62,7 @@ def _axes_findings(tree: Tree, feet: Sequence[FootEntry]) -> Iterator[Finding]:
     advice = f"load with axes=({forward!r}, {'xyz'[up]!r}), or {'-' + forward!r} if that points forward"
     where = f"link {tree.description.root!r}"
     if up == 1:
-        words = f"its legs extend along -y, by {-y:.3g} m in the mean, so that y seems to point up: {advice}"
+        words = f"its legs extend along -y, by {-y:.3g} m on average, so that y seems to point up: {advice}"
         yield Finding("suspicious", "up", where, words)
     elif crosswise:
         words = (

@@ -131,7 +131,7 @@ def test_the_motion_of_a_heavy_leg_in_a_swing_takes_at_most_half_of_the_weight()
 
 
 def test_the_yaw_rate_on_two_feet_is_bounded_by_the_range_of_the_hip_yaws():
-    """A sole turns by the yaw rate times the duration of a stance, which the whole range allows."""
+    """A sole turns by the yaw rate times the duration of a stance, at most by the whole range of the hip yaw."""
     robot = robots.spatial_biped()
     _, _, steps, _, fastest = standing_parts(robot)
     assert fastest[2] == pytest.approx(0.5 * steps.omega)

@@ -7,10 +7,10 @@ import controllers
 import legged
 import robots
 from controllers.locomotion.falls.recovery import FOLDS, TURNS
-from controllers.locomotion.falls.turning import UPRIGHT, smallest_inertias
+from controllers.locomotion.falls.turning import UPRIGHT, bounding_inertias
 from legged.algorithms.legs.posture_search import inner_limits
 from legged.algorithms.legs.standing import folded_posture
-from legged.algorithms.legs.turning import turning_postures
+from legged.algorithms.legs.turning_postures import turning_postures
 from legged.dynamics.inertia import inertia_matrix
 from legged.environments.tasks.standing_up import with_body_contacts
 from legged.rotations import axis_quaternion
@@ -18,7 +18,7 @@ from legged.rotations import axis_quaternion
 
 @pytest.fixture(scope="module")
 def lying():
-    """Return a robot, its started law, and a configuration on its back."""
+    """Return a robot, its started law, its memory, and a configuration on its back."""
     robot = with_body_contacts(robots.spatial_quadruped())
     law = controllers.Recovery(controllers.Locomotion("trot"))
     q, v = law.initial_state(robot)
@@ -78,15 +78,15 @@ def test_damping_is_stable_in_all_postures_of_the_motions(lying):
     """
     robot, started, _, _ = lying
     postures = [*started._postures, *started._turning.postures.reshape(-1, robot.nj)]
-    inertias, largest = smallest_inertias(robot, postures), started._walking.sampling_rate
+    inertias, rate = bounding_inertias(robot, postures), started._walking.sampling_rate
     for angles in postures:
         M_inverse = np.linalg.inv(inertia_matrix(robot, np.concatenate([robot.base.neutral(), angles])))[6:, 6:]
         assert np.linalg.eigvals(M_inverse * inertias).real.max() <= 1.0 + 1e-9
-        assert np.linalg.eigvals(M_inverse * started._damping).real.max() <= largest * (1.0 + 1e-9)
+        assert np.linalg.eigvals(M_inverse * started._damping).real.max() <= rate * (1.0 + 1e-9)
 
 
 def test_a_robot_turns_from_its_back_and_its_sides_onto_its_belly(lying):
-    """The simulations at the start have four times as long time steps, float32 numbers and implicit servos."""
+    """The simulations at the start have time steps four times as long, float32 numbers and implicit servos."""
     robot, _, _, on_back = lying
     rotations = [axis_quaternion(axis, angle) for axis, angle in (("x", 3.1), ("x", 1.6), ("x", -1.6), ("y", 1.6))]
     q = np.repeat(on_back[None], 4, axis=0)

@@ -20,13 +20,15 @@ _ACROSS = 0.3  # weight of longitudinal distances where configurations of legs a
 
 @checked
 def turning_postures(robot: Robot, home: Home, folded: Array, count: int) -> Array:
-    """Return random postures, (count, nj), [rad] or [m].
+    """Return random postures, (count, nj), [rad] or [m], joint coordinates.
 
     The joints of legs are at ends of their ranges in half of the postures, and at equal steps between them in the
-    others. All left legs are alike, and all right legs; in a quarter of the postures each, one side's are folded.
+    others. All left legs are alike, and all right legs; in a quarter of the postures the left legs are folded, and in
+    another quarter the right legs.
 
     Args:
-        robot: The robot. home: Its standing posture. folded: Joint positions with folded legs, (nj,), [rad] or [m].
+        robot: The robot. home: Its standing posture.
+        folded: Joint positions with folded legs, (nj,), [rad] or [m], joint coordinates.
         count: Number of postures.
     """
     lower, upper = inner_limits(robot)
@@ -39,7 +41,7 @@ def turning_postures(robot: Robot, home: Home, folded: Array, count: int) -> Arr
     for leg in home.legs:
         own, side = list(leg.columns), int(leg.hip[1] > middle)
         levels = max(2, int(_CONFIGURATIONS ** (1.0 / len(own)) + 1e-9))
-        grids = [list(product(*np.linspace(lower[own], upper[own], count).T)) for count in (2, levels)]
+        grids = [list(product(*np.linspace(lower[own], upper[own], steps).T)) for steps in (2, levels)]
         angles = np.tile(folded, (len(grids[0]) + len(grids[1]), 1))
         angles[:, own] = np.concatenate(grids)
         places = np.array(
@@ -57,7 +59,7 @@ def turning_postures(robot: Robot, home: Home, folded: Array, count: int) -> Arr
 
 
 def _alike(first: Array, other: Array, is_mirrored: bool) -> Array:
-    """Return the configuration of another leg whose points are nearest to those of each of the first leg, (k,)."""
+    """Return the index, (k,), of the configuration of another leg that is nearest to each of the first leg."""
     if first.shape[1] != other.shape[1]:
         return np.arange(len(first)) % len(other)
     weights = np.array([_ACROSS, 1.0, 1.0])
