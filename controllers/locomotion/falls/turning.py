@@ -87,7 +87,7 @@ class Servos:
         return self.stiffness, self.damping
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, command: Array) -> Array:
-        """Return the forces of the joints, (nj,), [N m] or [N]; arguments as in `GaitLaw.torque`, the command as above."""
+        """Return the forces of the joints, (nj,), [N m] or [N]; other arguments as in `GaitLaw.torque`."""
         n = len(self.stiffness)
         desired = interpolated(command[:n], command[n : 2 * n], t / command[2 * n])
         return self.stiffness * (desired - q[-n:]) - self.damping * v[-n:]
