@@ -140,3 +140,18 @@ def test_findings_name_the_axes_to_pass(along, up, tmp_path):
     assert all(expected in words for words in found.values())
     again = legged.audit(path, axes=(forward, up))
     assert not [finding for finding in again.findings if finding.kind in ("up", "forward")]
+
+
+@pytest.mark.parametrize("count", [2, 4, 6])
+def test_horizontal_legs_to_all_sides_are_no_finding(count, tmp_path):
+    """Their mean displacement is zero up to rounding, in any direction."""
+    body, hip, shank = legged.box_inertia(1.0, (0.1, 0.1, 0.1)), 0.1, 0.3  # [m]
+    builder = legged.RobotBuilder("star", legged.Link("trunk", body))
+    for k, angle in enumerate(-2.0 * np.pi * np.arange(count) / count):
+        out, across = np.array([np.cos(angle), np.sin(angle), 0.0]), np.array([-np.sin(angle), np.cos(angle), 0.0])
+        foot = legged.Link(f"{k}_foot", body, {f"{k}_tip": shank * out})
+        builder.add(legged.Revolute(f"{k}_hip", "z"), legged.Link(f"{k}_thigh", body), to="trunk", at=hip * out)
+        builder.add(legged.Revolute(f"{k}_knee", across), foot, to=f"{k}_thigh", at=shank * out)
+    path = legged.save_urdf(builder.build(), tmp_path / "star.urdf")
+    path.write_text(path.read_text().replace("legged", "other"))  # the elements alone count
+    assert not [finding for finding in legged.audit(path).findings if finding.kind in ("forward", "up")]

@@ -50,7 +50,8 @@ def _axes_findings(tree: Tree, feet: Sequence[FootEntry]) -> Iterator[Finding]:
     """
     limbs = [[head for head in reversed(tree.path(foot.link)) if head in tree.joint] for foot in feet]
     ends = [(tree.pose[heads[0]], tree.pose[foot.link]) for foot, heads in zip(feet, limbs, strict=True) if heads]
-    x, y, z = np.mean([foot.position - hip.position for hip, foot in ends], axis=0) if ends else np.zeros(3)
+    ways = [foot.position - hip.position for hip, foot in ends] or [np.zeros(3)]
+    x, y, z = np.round(np.mean(ways, axis=0), 9)  # [m]; horizontal legs to all sides have rounding errors alone
     up = 1 if -y > _UPRIGHT * max(abs(x), abs(z)) else 2
     turns, other = np.zeros(3, dtype=int), 3 - up  # up is y or z; x and the other one are horizontal
     for heads in limbs:
