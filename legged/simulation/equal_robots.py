@@ -144,16 +144,13 @@ class EqualRobots:
             balances: Whether steps keep momentum up to rounding.
         """
         self._free_parts = free_parts(loop.robot) if balances else ()
-        self.loop, self.wrench_rows = loop, wrench_rows
+        self.loop = loop
         self.q, self.v, self.bodies, self._shift = (np.array(column) for column in zip(*placed, strict=True))
         self._carriers, self.loads = carriers(loop.robot), np.zeros((len(wrench_rows), LOAD))
+        self.wrench_rows = wrench_rows
         self.touching = np.flatnonzero(np.isin(self.bodies, list(touching)).any(axis=0))
         self._shift_of_bodies = np.where((self.bodies > 0)[..., None], self._shift[:, None], 0.0)  # 0 is the world
         self._pose_kernel = BatchKernel(self._poses, {"q": self.q.shape[1:]}, states=_SAMPLES).compile_ahead()
-        (count, nq), nv = self.q.shape, self.v.shape[1]
-        shapes = {"q": (nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)), "shift": (3,), **self._shape_of_loads}
-        # Another thread compiles the longest kernel while this one traces those that do not belong to robots.
-        self._start_kernel = BatchKernel(self._start, {"h": (), **shapes}, states=count).compile_ahead()
 
     def record(self, do: Recording, memory: StepMemory, bodies: Bodies, kind: int) -> tuple[PreparedCall, Array]:
         """Record the calls that begin a time step of the robots, and return the one that ends it.
@@ -175,7 +172,9 @@ class EqualRobots:
 
     def _record_start(self, do: Recording, memory: StepMemory, bodies: Bodies) -> tuple[MiddleOfStep, Geometry]:
         """Record the call of `_start`, and return the places of its results; velocities are written to `bodies`."""
-        kernel, count = self._start_kernel, len(self.q)
+        (count, nq), nv = self.q.shape, self.v.shape[1]
+        shapes = {"q": (nq,), **dict.fromkeys(("v", "tau", "damping"), (nv,)), "shift": (3,)}
+        kernel = BatchKernel(self._start, {"h": (), **shapes, **self._shape_of_loads}, states=count).compile_ahead()
         results: list[Any] = [np.empty((count, *shape)) for shape in kernel.graph.outputs]
         middle, geometry = MiddleOfStep(*results[:7]), Geometry(*results[7:])
         middle = middle._replace(v=self._rows_of_v(bodies.v), v_free=self._rows_of_v(bodies.v_free))
@@ -207,7 +206,8 @@ class EqualRobots:
         (count, nq), nv = self.q.shape, self.v.shape[1]
         shapes = dict.fromkeys(("v", "v_free", "v_next", "before", "tau", "damping", "slope", "impulse"), (nv,))
         shapes |= {"momenta": middle.momenta.shape[1:], "rows": middle.rows.shape[1:], **self._shape_of_loads}
-        kernel = BatchKernel(self._end, {"h": (), "q": (nq,), **shapes}, states=count).compile_ahead()
+        shapes = {"h": (), "q": (nq,), **shapes}
+        kernel = BatchKernel(self._end, shapes, states=count).compile_ahead()
         arrays = bodies.v_next, memory.v, memory.tau, memory.damping
         # In the order of the arguments of `_end`.
         arguments = memory.h, *middle[:3], *map(self._rows_of_v, arrays), *middle[3:], *self._loads_of_kernel

@@ -13,7 +13,6 @@ import numpy as np
 
 from legged.arguments import Numbers
 from legged.checked import checked
-from legged.compiler.ir import gc_paused
 from legged.contact.rigid import FreeBody, Rigid, violation_message
 from legged.errors import (
     ArgumentError,
@@ -120,19 +119,18 @@ def simulate(
     closed = robot if isinstance(robot, ClosedRobot) else None
     chosen = select_integrator(integrator, ground, bodies, closed, variable=True)
     setup, state = (controller, ground, pushes, bodies), initial_state(robot, controller, q, v)
-    batch, reason = RolloutBatch.of(robot, setup, state, fall=False, time_constant=time_constant, is_run=True), ""
-    with gc_paused():
-        batch.check_command()
-        overlap = overlap_warning(*batch.first[:3])
-        if q is None:
-            refuse_chosen(overlap)
-        if integrator is None:
-            chosen, why = _suited(chosen, batch.first)
-            reason = f" (chosen for {why})"
-        loop, q, s, _ = batch.first
-        warned = _warned(overlap, step_warning(loop, q, s, chosen))
-        condition, stepper = _condition(fall, loop, q), Stepper(batch, chosen, compiled, times=times)
-        stepper.prepare()
+    batch = RolloutBatch.of(robot, setup, state, fall=False, time_constant=time_constant, is_run=True)
+    batch.check_command()
+    overlap, reason = overlap_warning(*batch.first[:3]), ""
+    if q is None:
+        refuse_chosen(overlap)
+    if integrator is None:
+        chosen, why = _suited(chosen, batch.first)
+        reason = f" (chosen for {why})"
+    loop, q, s, _ = batch.first
+    warned = _warned(overlap, step_warning(loop, q, s, chosen))
+    condition, stepper = _condition(fall, loop, q), Stepper(batch, chosen, compiled, times=times)
+    stepper.prepare()
     with ProgressBar(loop.robot.name, until, progress) as bar:
         stepper.run(1, bar.update, condition)
     return _recorded(stepper, f"{chosen}{reason}", warned)

@@ -140,25 +140,25 @@ def _in_stages(graph: Graph, key: _Key, files: _ObjectFiles, target: llvm.Target
         graph: What it computes. key: The key of the module that calls the others. files: Of its modules.
         target: The processor and the type of the numbers.
     """
+    code = _bound(graph, key, files.contents(), target)
     if not files.unoptimized:
-        return _bound(graph, key, files.contents(), target)
+        return code
     jumps = (selection.replaceable_module.__name__, llvm.target_description(target))
     entry = llvm.LoadedCode(*_ObjectFiles({jumps: selection.replaceable_module}, target).contents().values())
+    entry.redirect(code, _VARIABLES)
     reference, keys = ref(entry), [*files.modules]
 
     def replace() -> None:
         read = {module: disk.read(disk.file_name(disk.CODE, *module)) for module in keys}
         objects = {module: content for module, content in read.items() if content is not None}
-        with _lock:  # waits until the unoptimized code is in use
-            entry = reference()
-            if entry is not None and len(objects) == len(read):
-                entry.redirect(_bound(graph, key, objects, target), _VARIABLES)
+        entry = reference()
+        if entry is not None and len(objects) == len(read):
+            entry.redirect(_bound(graph, key, objects, target), _VARIABLES)
 
-    try:  # while the other thread compiles the last module
+    try:
         staged.optimize(files.unoptimized, target, replace)
     except OSError:  # no other process can be started
         return _bound(graph, key, _ObjectFiles(files.modules, target).contents(), target)
-    entry.redirect(_bound(graph, key, files.contents(), target), _VARIABLES)
     return entry
 
 
@@ -212,10 +212,8 @@ class _ObjectFiles:
         missing = [key for key in modules if self._known[key] is None]
         with llvm.target_context(target), selection.stage(Stage.FIRST if in_stages else Stage.ONCE):
             for key in missing:
-                waits = is_ahead or in_stages or key != missing[-1]
-                new = self._new[key] = begun.get(key) or _Compilation(modules[key], target, in_stages, waits)
-                if new.module is not None and (file := self._files[key]) is not None:
-                    self.unoptimized[file] = new.module
+                waits = is_ahead or key != missing[-1]
+                self._new[key] = begun.get(key) or _Compilation(modules[key], target, in_stages, waits)
 
     def contents(self) -> dict[_Key, bytes]:
         """Return the object files of all modules by their keys; raise an error of LLVM in the other thread."""
@@ -227,7 +225,7 @@ class _ObjectFiles:
             if compilation.module is None or file is None:
                 disk.write(file, code)
             else:
-                compilation.module.code = code
+                compilation.module.code, self.unoptimized[file] = code, compilation.module
             self._known[key] = code
         return {key: content or b"" for key, content in self._known.items()}
 

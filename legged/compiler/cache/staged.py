@@ -70,9 +70,8 @@ _modules: dict[str, Module] = {}
 
 
 def in_work(file: str | None) -> Module | None:
-    """Return the module that another process optimizes into a file, once this one has compiled it; None otherwise."""
-    module = _modules.get(file or "")
-    return module if module and module.code else None
+    """Return the module that another process optimizes into a file; None if there is none."""
+    return _modules.get(file or "")
 
 
 def optimize(modules: Mapping[str, Module], target: llvm.Target, finished: Callable[[], None]) -> None:
