@@ -208,7 +208,7 @@ class OtherJoint(NamedTuple):
         order: Layout of a free joint; None for others.
         on_world: Whether it connects a body to the world, so that it may be a floating base.
         chart: Of a chain of joints that is a base of the robot; None for others.
-        link: Name of the link that a free joint on the world moves; "" for others.
+        link: Name of the link that a free joint on the world, or such a chain, moves; "" for others.
     """
 
     name: str
@@ -243,6 +243,26 @@ def match_joints(
             exactly one free joint.
     """
     return _Matcher(robot, program, tuple(joints), w_first).conversion(nq, nv)
+
+
+def base_turn(robot: Robot, name: str, program: str) -> Array:
+    """Return the rotation from axes of a link, which the base of another program moves, to those of ours, (3, 3).
+
+    Args:
+        robot: Our robot. name: Name of the link; the identity is returned for one that our base does not carry.
+        program: Name of the other program, for messages.
+
+    Raises:
+        MismatchError: The origin of the link is not that of our base link.
+    """
+    base = robot.links[0]
+    moved = next((link for link in robot.links if link.name == name and link.body == base.body), base)
+    if np.any(moved.position != base.position):
+        raise MismatchError(
+            f"the floating base of {program} moves link {name!r}, and that of robot {robot.name!r} {base.name!r}, "
+            f"whose origin is at another point of the same body; load the same file"
+        )
+    return moved.rotation
 
 
 _SINGLE: Mapping[str, type[Chart]] = {"plain": Chart, "circle": CircleChart}
@@ -292,6 +312,11 @@ class _Matcher:
             (theirs,) = chains
             chart = self._take(theirs.name).chart
             assert chart is not None
+            if np.any(base_turn(self.robot, theirs.link, self.program) != np.eye(3)):
+                raise MismatchError(
+                    f"slides and hinges of {self.program} move link {theirs.link!r}, and the base of robot "
+                    f"{self.robot.name!r}, {self.robot.links[0].name!r}, has other axes; load the file without `axes`"
+                )
             return [JointConversion(chart, slice(0, base.nq), slice(0, base.nv), theirs.q, theirs.v)]
         if not isinstance(base, FloatingBase):
             names = base_names(base)
@@ -305,19 +330,8 @@ class _Matcher:
             )
         theirs = self._take(free[0].name)
         assert theirs.order is not None
-        chart = FreeChart(OUR_BASE, theirs.order, self._turn(theirs.link))
+        chart = FreeChart(OUR_BASE, theirs.order, base_turn(self.robot, theirs.link, self.program))
         return [JointConversion(chart, slice(0, 7), slice(0, 6), theirs.q, theirs.v)]
-
-    def _turn(self, name: str) -> Array:
-        """Return the rotation from axes of the named link, which their base moves, to those of ours, (3, 3)."""
-        links = self.robot.links
-        moved = next((link for link in links if link.name == name and link.body == links[0].body), links[0])
-        if np.any(moved.position != links[0].position):
-            raise MismatchError(
-                f"the floating base of {self.program} moves link {name!r}, and that of robot {self.robot.name!r} "
-                f"{links[0].name!r}, whose origin is at another point of the same body; load the same file"
-            )
-        return moved.rotation
 
     def _joint(self, joint: PlacedJoint) -> list[JointConversion]:
         names = own_stage_names(joint.definition)

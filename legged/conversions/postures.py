@@ -11,6 +11,7 @@ import numpy as np
 
 from legged.checked import checked
 from legged.conversions.charts import OUR_BASE, PINOCCHIO, FreeChart
+from legged.conversions.conversion import base_turn
 from legged.conversions.programs import mujoco
 from legged.errors import FileError, MismatchError
 from legged.files import reading
@@ -26,7 +27,8 @@ def postures(robot: Robot, path: str | Path) -> dict[str, Array]:
 
     Joints are matched by name. An MJCF must be that of the robot; unnamed key frames are "key 0", "key 1", .... In an
     SRDF, group states of one name add up; joints that no state mentions are at neutral, and joints that the robot lacks
-    or that follow others are left out. Seven values (position, quaternion with w last) are those of the floating base.
+    or that follow others are left out. Seven values (position, quaternion with w last) are those of the floating base,
+    for the root link in the file of the robot.
 
     Args:
         robot: The robot. path: Path of the MJCF or SRDF.
@@ -80,7 +82,8 @@ def _set_joint(robot: Robot, q: Array, element: Any, source: str) -> bool:
     joint = next((joint for joint in robot.joints if joint.name == name), None)
     if joint is None:
         if len(values) == 7 and isinstance(robot.base, FloatingBase):
-            q[:7] = FreeChart(PINOCCHIO, OUR_BASE).to_configuration(_with_unit_quaternion(values, where, source))
+            chart = FreeChart(OUR_BASE, PINOCCHIO, base_turn(robot, _root_of_file(robot), source))
+            q[:7] = chart.from_configuration(_with_unit_quaternion(values, where, source))
             return True
         return False
     size = joint.q.stop - joint.q.start
@@ -90,6 +93,13 @@ def _set_joint(robot: Robot, q: Array, element: Any, source: str) -> bool:
         raise FileError(source, f"{where} must be {size} numbers, got {len(values)}")
     q[joint.q] = values if size != 4 else values[[3, 0, 1, 2]] / np.linalg.norm(values)
     return True
+
+
+def _root_of_file(robot: Robot) -> str:
+    """Return the name of the root link in the file of a robot, to which `load(axes=...)` has added another root."""
+    root = robot.links[0].name
+    added = (c.child for c in robot.connections if c.parent == root and c.joint.name == root)
+    return next(added, root)
 
 
 def _with_unit_quaternion(values: Array, where: str, source: str) -> Array:

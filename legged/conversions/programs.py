@@ -119,7 +119,8 @@ def _of_mujoco(robot: Robot, model: Any, names: list[str], own: set[int]) -> Ite
             q, v = int(model.jnt_qposadr[first]), int(model.jnt_dofadr[first])
             nq, nv = _MUJOCO_SIZES[int(model.jnt_type[last])]
             end = int(model.jnt_qposadr[last]) + nq, int(model.jnt_dofadr[last]) + nv
-            yield OtherJoint("the base", "chain", slice(q, end[0]), slice(v, end[1]), chart=chart_of(chain))
+            slices = slice(q, end[0]), slice(v, end[1])
+            yield OtherJoint("the base", "chain", *slices, chart=chart_of(chain), link=body_names(model)[body])
             break
         chain = None
     for index in range(model.njnt):

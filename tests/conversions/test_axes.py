@@ -99,6 +99,36 @@ def test_key_frames_of_a_turned_robot_keep_the_pose_of_the_root_link(tmp_path):
         assert close(ours[-1], theirs[-1], 1e-15)
 
 
+def test_group_states_of_a_turned_robot_are_of_the_root_link_of_the_file(tmp_path):
+    path = legged.save_urdf(TREE, tmp_path / "tree.urdf")
+    srdf = saved(
+        """<robot name="tree"><group_state name="lying" group="all">
+        <joint name="root_joint" value="1 2 3 0.1 0.7 0.1 0.7"/></group_state></robot>""",
+        tmp_path,
+        "tree.srdf",
+    )
+    poses = []
+    for robot in (legged.load(path), legged.load(path, axes=("z", "y"))):
+        R, origins = link_poses(robot, conversions.postures(robot, srdf)["lying"])
+        root = robot.link(TREE.links[0].name).index
+        poses.append((R[root], origins[root]))
+    for theirs, ours in zip(*poses, strict=True):
+        assert close(ours, theirs, 1e-14)
+
+
+def test_a_base_that_slides_and_hinges_of_a_model_move_is_not_turned(tmp_path):
+    mujoco = pytest.importorskip("mujoco")
+    joints = "".join(f'<joint type="slide" axis="{axis}"/>' for axis in ("1 0 0", "0 1 0", "0 0 1"))
+    text = f"""<mujoco><worldbody><body name="trunk">{joints}<joint type="ball"/><geom type="box" size="0.2 0.1 0.05"/>
+      <body name="arm" pos="0.2 0 0"><joint name="elbow" axis="0 1 0"/><geom type="sphere" size="0.1"/></body>
+      </body></worldbody></mujoco>"""
+    path = saved(text, tmp_path, "chain.xml")
+    model = mujoco.MjModel.from_xml_path(str(path))
+    assert conversions.mujoco(legged.load(path, base="floating"), model).nq == model.nq
+    with pytest.raises(MismatchError, match="slides and hinges of MuJoCo move link 'trunk'"):
+        conversions.mujoco(legged.load(path, base="floating", axes=("z", "y")), model)
+
+
 def test_a_base_whose_origin_is_elsewhere_is_not_converted():
     body = legged.box_inertia(1.0, (0.1, 0.2, 0.3))
     builder = legged.RobotBuilder("pair", legged.Link("frame", legged.Inertia(0.0)))

@@ -88,11 +88,8 @@ def with_room(robot: Robot, home: Home, q: Array, foot: Foot) -> Foot:
     """
     if not foot.is_flat or len(foot.turns) < 3:
         return foot
-    J, limits, room = (
-        foot_jacobian(WholeBodyModel(robot, q, np.zeros(robot.nv)), foot),
-        JointLimits.of(robot),
-        foot.room,
-    )
+    J = foot_jacobian(WholeBodyModel(robot, q, np.zeros(robot.nv)), foot)
+    limits, room = JointLimits.of(robot), foot.room
     rates = np.linalg.pinv(J, rcond=MOVES) @ np.concatenate([foot.turns[:, 2], np.zeros(3)])
     for k, rate in zip(foot.columns, rates, strict=True):
         if abs(rate) > _TURNED:
