@@ -156,7 +156,7 @@ class _Search:
         self, robot: Robot, home: Home, folded: Array, candidates: Array, servos: Servos, unit: float, step: float
     ) -> None:
         self.robot, self.folded, self.candidates, self.unit, self.step = robot, folded, candidates, unit, step
-        self.random = np.random.default_rng(0)
+        self.random, self.joints = np.random.default_rng(0), slice(robot.nq - robot.nj, robot.nq)
         start = np.concatenate([robot.base.neutral(), home.angles])
         start[6] += 2.0 * home.hip_height
         self.simulation = Simulation(
@@ -211,8 +211,8 @@ class _Search:
     def _successes(self, trees: list[list[_Node]], missing: list[int]) -> list[tuple[int, Array]]:
         """Return motions with random postures, from nodes of some trees, that turn the robot over, with their tree.
 
-        A posture after which it rests elsewhere, but not upright with folded legs, becomes a node of its tree. They are
-        at most as many as can be repeated at the same time.
+        At most as many are returned as can be repeated at the same time. A posture after which the robot rests
+        elsewhere, but not upright with folded legs, becomes a node of its tree.
         """
         owners = np.resize(missing, _ROBOTS)
         nodes = [trees[k][self.random.integers(len(trees[k])) * self.random.integers(2)] for k in owners]
@@ -238,9 +238,7 @@ class _Search:
             return np.zeros(0)
         rows = np.resize(np.repeat(np.arange(len(trials)), len(_FRICTION)), _ROBOTS)
         states = np.array([rests[k] for k, _ in trials])[rows]
-        states[:, self.robot.nq - self.robot.nj : self.robot.nq] += _NOISE * self.random.normal(
-            size=(_ROBOTS, self.robot.nj)
-        )
+        states[:, self.joints] += _NOISE * self.random.normal(size=(_ROBOTS, self.robot.nj))
         self._raise(states)
         first, second = np.array([postures for _, postures in trials])[rows].swapaxes(0, 1)
         states, lost = self._moved(states, first, MOVES, HOLDS)
@@ -262,15 +260,11 @@ class _Search:
 
     def _moved(self, states: Array, target: Array, within: float, lasts: float) -> tuple[Array, Array]:
         """Return the states after motions to given postures, (nj,) or (n, nj), and whether each diverged, (n,)."""
-        nq, nj = self.robot.nq, self.robot.nj
-        states = states.copy()
-        states[:, nq - nj : nq] = np.clip(states[:, nq - nj : nq], *joint_limits(self.robot))
+        nq, states = self.robot.nq, states.copy()
+        angles = states[:, self.joints] = np.clip(states[:, self.joints], *joint_limits(self.robot))
         self.simulation.reset(states[:, :nq], states[:, nq:])
-        target = np.broadcast_to(target, (len(states), nj))
-        duration = np.full((len(states), 1), within * self.unit)
-        self.simulation.step(
-            np.column_stack([states[:, nq - nj : nq], target, duration]), n=max(1, round(lasts * self.unit / self.step))
-        )
+        command = angles, np.broadcast_to(target, angles.shape), np.full((len(states), 1), within * self.unit)
+        self.simulation.step(np.column_stack(command), n=max(1, round(lasts * self.unit / self.step)))
         after = np.column_stack([self.simulation.q, self.simulation.v])
         lost = np.array(self.simulation.diverged)
         after[lost] = states[lost]
