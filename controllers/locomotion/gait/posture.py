@@ -10,11 +10,12 @@ from controllers.locomotion.gait.feet import feet_of, foot_jacobian
 from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.torques.whole_body import JointLimits
 from legged.algorithms.legs.standing import Home, home_of, standing_torques
-from legged.dynamics.kinematics import center_of_mass
+from legged.dynamics.kinematics import center_of_mass, link_poses
 from legged.dynamics.passive import friction_slopes, without_dry_friction
 from legged.errors import DefinitionError
 from legged.robot.configuration import scatter_add
 from legged.robot.robot import Robot
+from legged.rotations import rotation_error
 from legged.spatial import Array
 
 _BIPED_HIPS, _SLOW_HIPS = 0.82, 0.87
@@ -34,6 +35,9 @@ _PASSES = 0.3
 height h of the center of mass. Hips are as high as the joints need it."""
 _SLOW = 3.0
 """Largest speed of a pitch joint, [sqrt(g / h)] with the length h of the leg, below which it is slow."""
+_TURNED = 0.2
+"""Sine of the angle from which on a sole counts as turned against its orientation with the lowest hips, as that of a leg
+that is too short to stand level at a height."""
 _AHEAD = 1e-3
 """Distance of the places that weak ankles hold from the middle of the soles, over the length of a leg, from which on
 the robot stands over them."""
@@ -55,6 +59,8 @@ def standing_posture(robot: Robot) -> Home:
             break
         posture = _over_held_places(robot, share * length)
         first = first or posture
+        if _turn_of_soles(robot, first, posture) > _TURNED:
+            continue
         if _ankle_margin(robot, posture) > BENDS:
             load = _load(robot, posture)
             if not bent and load <= 1.0:
@@ -65,6 +71,18 @@ def standing_posture(robot: Robot) -> Home:
         assert first is not None
         return first
     return next(posture for posture, load in zip(bent, loads, strict=True) if load <= _ALIKE * min(loads))
+
+
+def _turn_of_soles(robot: Robot, first: Home, other: Home) -> float:
+    """Return the sine of the largest angle by which a sole is turned in one posture relative to another one."""
+    before, after = (link_poses(robot, _configuration(robot, home))[0] for home in (first, other))
+    soles = [leg.link for leg in first.legs if len(leg.contacts) > 1]
+    return max((float(np.linalg.norm(rotation_error(before[k].T @ after[k]))) for k in soles), default=0.0)
+
+
+def _configuration(robot: Robot, home: Home) -> Array:
+    """Return the configuration in a standing posture, (nq,)."""
+    return np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
 
 
 def _load(robot: Robot, home: Home) -> float:
@@ -78,7 +96,7 @@ def _share_of_speeds(robot: Robot, home: Home) -> float:
     The axis of an ankle that rolls is inclined with the shank. A foot that moves to the side under a bent knee and is
     kept level therefore turns about the vertical axis, which the hip yaw has to cancel: less on straighter legs.
     """
-    q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
+    q = _configuration(robot, home)
     model, most = WholeBodyModel(robot, q, np.zeros(robot.nv)), 0.0
     speeds = np.minimum(JointLimits.of(robot).speed, damped_speeds(robot))
     unit = _PASSES * float(np.sqrt(np.linalg.norm(robot.gravity) * center_of_mass(robot, q)[2]))
@@ -97,7 +115,7 @@ def _over_held_places(robot: Robot, hip_height: float) -> Home:
         robot: The robot. hip_height: [m].
     """
     home = home_of(robot, hip_height, nearest=True)
-    q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
+    q = _configuration(robot, home)
     ahead = -float(np.mean([foot.outline.mean(axis=0)[0] for foot in feet_of(robot, home, q)[0]]))
     if abs(ahead) < _AHEAD * hip_height:
         return home

@@ -8,7 +8,7 @@ import legged
 import robots
 from controllers.locomotion import started_locomotion
 from controllers.locomotion.fitting import standing_parts
-from controllers.locomotion.gait.posture import damped_speeds
+from controllers.locomotion.gait.posture import damped_speeds, standing_posture
 from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.torques.whole_body import JointLimits
 from legged.dynamics.kinematics import point_jacobian
@@ -35,6 +35,16 @@ def test_hips_are_higher_where_feet_that_move_to_the_side_need_more_speed_than_a
         robot, _ = braked(share)
         home = standing_parts(robot)[0]
         assert hip_share(home) == pytest.approx(height, abs=0.005)
+
+
+def test_weak_legs_are_not_stretched_to_where_soles_stand_turned():
+    """At 0.97 of its length a leg of this robot, 0.94 m, stands on a sole that hip and ankle turn by 0.7 rad."""
+    robot, weak = robots.spatial_biped(), 5.0
+    efforts = {f"{joint.name}.effort": joint.definition.physics.effort / weak for joint in robot.joints}
+    home = standing_posture(robot.with_parameters(efforts))
+    assert hip_share(home) == pytest.approx(0.92, abs=0.005)
+    turns = [angle for joint, angle in zip(robot.joints, home.angles, strict=True) if "hip_z" in joint.name]
+    assert turns == pytest.approx([0.0, 0.0], abs=1e-6)
 
 
 def test_friction_takes_at_most_half_of_the_torque_of_a_hip_yaw_in_the_fastest_turn():
