@@ -35,9 +35,10 @@ class Finding:
             probably does not describe the intended robot. "harmless": the problem disappears when links fixed to each
             other are treated as one body.
         kind: "massless", "inertia" (physically inconsistent), "point" (mass without rotational inertia), "size" (larger
-            than the robot), "world" (a root that should not float), "axis" (a joint with several axes), "up" (z does
-            not point up), "forward" (x does not point forward), "feet" (feet that were not measured), "condition"
-            (nearly singular with all joints at zero) or "unanswered" (singular, found by evaluating the dynamics).
+            than the robot), "world" (a root that should not float), "repeated" (an element stated more than once),
+            "up" (z does not point up), "forward" (x does not point forward), "feet" (feet that were not measured),
+            "condition" (nearly singular with all joints at zero) or "unanswered" (singular, found by evaluating the
+            dynamics).
         where: The links or joints concerned.
         words: Description of the problem and how to correct it.
         excess: Violation of physical consistency relative to the largest principal inertia; see `InertiaFault`.
@@ -57,7 +58,7 @@ def find_all(tree: Tree, floating: bool) -> tuple[Finding, ...]:
         *_inertia_findings(tree),
         *_size_findings(tree),
         *_root_findings(tree, floating),
-        *_axis_findings(tree),
+        *_repeated_findings(tree),
         *_gravity_findings(tree),
     ]
     return by_severity(findings)
@@ -166,11 +167,12 @@ def _root_findings(tree: Tree, floating: bool) -> Iterator[Finding]:
         yield Finding("suspicious", "world", f"link {root!r}", words)
 
 
-def _axis_findings(tree: Tree) -> Iterator[Finding]:
-    names = tree.description.repeated_axes
-    if names:
-        words = "more than one <axis>; the first is used, as in the parser of ROS; remove the others"
-        yield Finding("suspicious", "axis", _joints(list(names)), words)
+def _repeated_findings(tree: Tree) -> Iterator[Finding]:
+    repeated = tree.description.repeated
+    for kind, tag in dict.fromkeys((kind, tag) for kind, _, tag in repeated):
+        names = [name for owner, name, element in repeated if (owner, element) == (kind, tag)]
+        words = f"more than one <{tag}>; the first is used, as in the parser of ROS; remove the others"
+        yield Finding("suspicious", "repeated", links_text(names) if kind == "link" else _joints(names), words)
 
 
 def _gravity_findings(tree: Tree) -> Iterator[Finding]:

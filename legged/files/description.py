@@ -158,7 +158,8 @@ class Description:
         floating: Base type stated by the file: True for a floating root, False for a fixed one, None if not stated.
         lost: Elements of the file that are not represented here, one sentence each.
         gravity: Gravitational acceleration, (3,), [m/s^2], world axes; None if not stated.
-        repeated_axes: Names of joints with several <axis> elements, of which the first counts.
+        repeated: Elements that a link or joint has more than once, of which the first counts, such as
+            ("joint", "left_hip", "axis").
         base: Kind of base that the file describes: "floating", "planar", or "joints" for a robot on a fixed base whose
             first joints move it as a base does; "" if none is stated.
         base_physics: Armature and damping of the free joint of the base.
@@ -174,7 +175,7 @@ class Description:
     floating: bool | None = None
     lost: tuple[str, ...] = ()
     gravity: Array | None = None
-    repeated_axes: tuple[str, ...] = ()
+    repeated: tuple[tuple[str, str, str], ...] = ()
     base: str = ""
     base_physics: JointPhysics = field(default_factory=JointPhysics)
     choices: tuple[str, ...] = ()

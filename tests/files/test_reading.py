@@ -76,16 +76,32 @@ def test_the_version_of_the_xml_declaration_does_not_matter(declaration, tmp_pat
     assert legged.load(path).nv > 9
 
 
-def test_of_several_axes_the_first_counts(tmp_path):
-    """As in a file of Spirit 40; the parser of ROS takes the first as well."""
+REPEATED = {
+    "axis": ('<axis xyz="0 1 0"/>', '<axis xyz="1 0 0"/>', "2 joints: 'left_hip', 'left_knee'"),
+    "limit": ('<limit effort="40" velocity="12"/>', '<limit effort="4" velocity="2"/>', "joint 'left_knee'"),
+    "dynamics": ('<dynamics damping="0.2" friction="0.1"/>', '<dynamics damping="1"/>', "joint 'left_hip'"),
+    "mass": ('<mass value="0.7"/>', '<mass value="7"/>', "2 links: 'left_foot', 'right_foot'"),
+    "inertia": (
+        '<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.002"/>',
+        '<inertia ixx="0.02" ixy="0" ixz="0" iyy="0.02" iyz="0" izz="0.02"/>',
+        "link 'left_thigh'",
+    ),
+}
+"""Element, another one that a file states after it twice, and where the audit reports it."""
+
+
+@pytest.mark.parametrize("tag", REPEATED)
+def test_of_several_elements_the_first_counts(tag, tmp_path):
+    """As axes of Spirit 40, <dynamics> of REEM-C, <inertia> of Lite3; the parser of ROS takes the first as well."""
     path = tmp_path / "robot.urdf"
     path.write_text(BIPED)
     plain = legged.load(path)
-    path.write_text(BIPED.replace('<axis xyz="0 1 0"/>', '<axis xyz="0 1 0"/><axis xyz="1 0 0"/>', 2))
+    first, other, where = REPEATED[tag]
+    path.write_text(BIPED.replace(first, first + other, 2))
     robot = legged.load(path)
     assert robot.describe() == plain.describe()
-    (finding,) = (each for each in robot.audit.findings if each.kind == "axis")
-    assert (finding.severity, finding.where) == ("suspicious", "2 joints: 'left_hip', 'left_knee'")
+    (finding,) = (each for each in robot.audit.findings if each.kind == "repeated")
+    assert (finding.severity, finding.where) == ("suspicious", where) and f"<{tag}>" in finding.words
 
 
 def test_an_incomplete_file_is_named_as_such_only_where_the_error_is_at_the_end(tmp_path):

@@ -19,7 +19,7 @@ import numpy as np
 from legged.errors import DefinitionError, FileError, LeggedError
 from legged.files import embedded, reading
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
-from legged.files.urdf.schema import KINDS, LARGEST, MOMENTS, MOST_LINKS, check_schema, repeated_axes
+from legged.files.urdf.schema import KINDS, LARGEST, MOMENTS, MOST_LINKS, check_schema, repeated_elements
 from legged.files.urdf.shapes import numbers, placement, shape_of, visual_shape
 from legged.robot.physics import JointPhysics, Rotor
 from legged.robot.shapes import Material
@@ -40,7 +40,7 @@ def parse_urdf(content: bytes, source: str) -> Description:
     root = reading.parse(content, source)
     motors, lost_of_motors = read_rotors(root, source)
     extensions = read_physics_elements(root, source)
-    repeated = repeated_axes(root)
+    repeated = repeated_elements(root)
     floating, gravity = embedded.stated_base(root)
     frictions = read_frictions(root, source)
     visuals = _visuals(root, source)

@@ -63,6 +63,7 @@ _INERTIAL = ElementRule(
         "inertia": ElementRule(numbers=dict.fromkeys(MOMENTS, 1), needed=MOMENTS),
     },
     required=("mass", "inertia"),
+    first=("origin", "mass", "inertia"),
 )
 _GEOMETRY = ElementRule(
     children={
@@ -79,7 +80,11 @@ _COLLISION = ElementRule(
     dropped=("name", "material", "verbose"),
 )
 _LINK = ElementRule(
-    names=("name",), children={"inertial": _INERTIAL}, many={"collision": _COLLISION}, dropped=("visual",)
+    names=("name",),
+    children={"inertial": _INERTIAL},
+    many={"collision": _COLLISION},
+    first=("inertial",),
+    dropped=("visual",),
 )
 _JOINT = ElementRule(
     names=("name", "type"),
@@ -93,7 +98,7 @@ _JOINT = ElementRule(
         "mimic": ElementRule(names=("joint",), numbers={"multiplier": 1, "offset": 1}),
     },
     required=("parent", "child"),
-    first=("axis",),
+    first=("origin", "axis", "limit", "dynamics"),
     dropped=("dont_collapse", "physics"),
 )
 ROBOT = ElementRule(
@@ -104,7 +109,7 @@ ROBOT = ElementRule(
 def check_schema(root: Any, source: str) -> Counter[str]:
     """Remove unknown elements from a URDF, and return how often each occurs, such as {"<sensor>": 12}.
 
-    Of the children in `ElementRule.first`, those after the first are removed without a report; see `repeated_axes`.
+    Of the children in `ElementRule.first`, those after the first are removed without a report; see `repeated_elements`.
 
     Args:
         root: Root element (lxml); changed in place to hold known elements with effect on the motion only.
@@ -133,9 +138,24 @@ def check_schema(root: Any, source: str) -> Counter[str]:
     return lost
 
 
-def repeated_axes(root: Any) -> tuple[str, ...]:
-    """Return the names of the joints of a URDF with more than one <axis>."""
-    return tuple(joint.get("name") or "" for joint in root.iterfind("joint") if len(joint.findall("axis")) > 1)
+def repeated_elements(root: Any) -> tuple[tuple[str, str, str], ...]:
+    """Return the elements of a URDF that are stated more than once, of which the first counts.
+
+    Args:
+        root: Root element (lxml), before `check_schema`.
+
+    Returns:
+        "link" or "joint", its name, and the tag of the element, such as ("joint", "left_hip", "axis"), for each.
+    """
+    owners = [("link", link, link, _LINK) for link in root.iterfind("link")]
+    owners += [("link", link, inertial, _INERTIAL) for _, link, *_ in owners for inertial in link.findall("inertial")]
+    owners += [("joint", joint, joint, _JOINT) for joint in root.iterfind("joint")]
+    return tuple(
+        (kind, owner.get("name") or "", tag)
+        for kind, owner, element, rule in owners
+        for tag in rule.first
+        if len(element.findall(tag)) > 1
+    )
 
 
 def _check(element: Any, rule: ElementRule, where: str, source: str, lost: Counter[str]) -> None:
