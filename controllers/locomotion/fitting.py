@@ -50,8 +50,8 @@ _BRAKED = 0.5
 0.75."""
 _LEAST_DUTY, LEAST_DUTY_ON_TWO = 0.37, 0.52
 """Least duty factors of fast gaits."""
-DUTY_OF_DAMPED = 0.46
-"""Duty factor of a walk of damped legs, see `has_damped_legs`."""
+DUTY_OF_SHORT_STEPS = 0.46
+"""Duty factor of a walk of very slow legs, see `has_very_slow_legs`."""
 _LOADED = 0.55
 """Largest share of a joint's torque that the mean force of a stance takes in the standing posture, in fast gaits."""
 _NARROW = 0.02
@@ -62,7 +62,7 @@ moments of a sole are small beside those of a heavy leg that swings."""
 _BESIDE = 0.2
 """Largest lateral distance of such a foot from the middle in a walk, relative to that height: the force is inclined by
 this ratio."""
-_RISING = 0.7
+RISING = 0.7
 """Largest speed of a joint, of its no-load speed, at which a foot rises: at it a motor gives a third of its torque."""
 _SWINGING = 0.9  # of the speed at which a joint reaches its no-load speed in a swing, where it has no torque
 LEAST_REMAINING = 0.1
@@ -212,7 +212,7 @@ def swing_limits(
     free = limits.speed[columns]
     stated = np.where(np.isfinite(free), free, 0.0)  # Apollo and OP3, without one, walk faster
     damped = free / (1.0 + stated / damped_speeds(robot)[columns])  # viscous friction takes all torque of a motor there
-    rise = min(clearance * height, max(LEAST_RISE * height, min(room, _RISING / max((up / damped).max(), 1e-9))))
+    rise = min(clearance * height, max(LEAST_RISE * height, min(room, RISING / max((up / damped).max(), 1e-9))))
     speeds = [
         _SWINGING * fastest * np.maximum(1.0 - rise * up / fastest, LEAST_REMAINING) / np.maximum(way, 1e-9)
         for way, fastest in zip(ways, (damped, free), strict=True)

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from controllers.locomotion.fitting import (
-    DUTY_OF_DAMPED,
+    DUTY_OF_SHORT_STEPS,
     LEAST_DUTY_ON_TWO,
     LEAST_REMAINING,
+    LEAST_RISE,
     MOVES,
     QUICK,
+    RISING,
     SLOWEST,
     fitted_parts,
     least_duty,
@@ -24,7 +26,7 @@ from controllers.locomotion.fitting import (
 )
 from controllers.locomotion.gait.choice import AUTOMATIC, SPEEDS, GaitChoice
 from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
-from controllers.locomotion.gait.posture import has_damped_legs, has_slow_legs, weakness
+from controllers.locomotion.gait.posture import has_slow_legs, has_very_slow_legs, weakness
 from controllers.locomotion.gait.schedule import GAITS, ContactSchedule, contact_schedule
 from controllers.locomotion.motion import tangent_axes
 from controllers.locomotion.motion_plan import MotionPlanner
@@ -142,6 +144,7 @@ class Locomotion:
         clearance, speeds, (joint, available, rising) = swing_limits(robot, home, self.clearance, swing)
         duty = min(gaits.least_duty, *(duty for _, duty in duties))
         speeds = speeds * (1.0 - duty) / duty  # of the body over a foot that stands
+        speeds = speeds * min(1.0, 2.0 * duty)  # between flights it presses with more than the weight, and is slower
         fastest = np.minimum(fastest, [*speeds, np.inf])
         if on_two:
             fastest[0] = min(fastest[0], gaits.fastest_in_reach(duty))
@@ -186,14 +189,19 @@ class Locomotion:
         else:
             gaits = self.gait if isinstance(self.gait, Mapping) else {0.0: self.gait}
         schedules, on_two = [], len(stances) == 2
+        quick = QUICK if any(steps.narrow) or planner.inclined.has_weak_waist else 1.0
+        has_short_steps = on_two and has_very_slow_legs(robot, home)
+        if has_short_steps:  # unless joints of the leg cannot even raise the foot in this time
+            swing = quick * GAITS["trot"].period * planner.time_unit * (1.0 - DUTY_OF_SHORT_STEPS)
+            has_short_steps = swing_limits(robot, home, LEAST_RISE, swing)[2][2] <= RISING
         for begin, gait in sorted(gaits.items()):
-            is_damped = gait == "walk" and on_two and has_damped_legs(robot, home)
-            named = "trot" if is_damped else gait
+            is_short = gait == "walk" and has_short_steps
+            named = "trot" if is_short else gait
             schedule = contact_schedule(named, stances, planner.time_unit) if isinstance(named, str) else named
-            if isinstance(gait, str) and (any(steps.narrow) or planner.inclined.has_weak_waist):
-                schedule = replace(schedule, period=QUICK * schedule.period)
-            if is_damped:
-                schedule = replace(schedule, duty=DUTY_OF_DAMPED)  # swings are shorter and take longer
+            if isinstance(gait, str):
+                schedule = replace(schedule, period=quick * schedule.period)
+            if is_short:
+                schedule = replace(schedule, duty=DUTY_OF_SHORT_STEPS)  # swings are shorter and take longer
             elif gait == "walk" and on_two and has_slow_legs(robot, home):
                 schedule = replace(schedule, duty=LEAST_DUTY_ON_TWO)  # swings take longer
             if len(schedule.touchdowns) != len(stances):

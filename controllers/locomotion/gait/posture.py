@@ -33,8 +33,8 @@ and more: otherwise hips are as high as the joints need it; and ratio of shares 
 _PASSES = 0.3
 """Speed of a flat foot past the body in the slow walks of two legs, forward and to the side, [sqrt(g h)] with the
 height h of the center of mass. Hips are as high as the joints need it."""
-_SLOW = 3.0
-"""Largest speed of a pitch joint, [sqrt(g / h)] with the length h of the leg, below which it is slow."""
+_SLOW, _VERY_SLOW = 3.0, 1.4
+"""Largest speeds of a pitch joint, [sqrt(g / h)] with the length h of the leg, below which it is slow and very slow."""
 _TURNED = 0.2
 """Sine of the angle from which on a sole counts as turned against its orientation with the lowest hips, as that of a
 leg that is too short to stand level at a height."""
@@ -52,7 +52,9 @@ def standing_posture(robot: Robot) -> Home:
     home = home_of(robot)
     if len(home.legs) > 2:
         return home
-    lowest, length = _SLOW_HIPS if has_slow_legs(robot, home) else _BIPED_HIPS, min(leg.length for leg in home.legs)
+    length = min(leg.length for leg in home.legs)
+    is_slow = has_slow_legs(robot, home) and not has_very_slow_legs(robot, home)
+    lowest = _SLOW_HIPS if is_slow else _BIPED_HIPS
     first, bent, loads = None, [], []
     for share in (lowest, *(share for share in (*_HIGHER_HIPS, *_HIGHEST_HIPS) if share > lowest)):
         if share in _HIGHEST_HIPS and min(loads, default=0.0) <= _ALIKE:
@@ -192,18 +194,21 @@ def has_slow_legs(robot: Robot, home: Home) -> bool:
     Args:
         robot: The robot. home: Its standing posture.
     """
-    return _is_slow(robot, home, JointLimits.of(robot).speed)
+    return _is_slow(robot, home, JointLimits.of(robot).speed, _SLOW)
 
 
-def has_damped_legs(robot: Robot, home: Home) -> bool:
-    """Return whether viscous friction takes all torque of a pitch joint of a leg at a speed below that of slow legs.
+def has_very_slow_legs(robot: Robot, home: Home) -> bool:
+    """Return whether a pitch joint of a leg is too slow for long steps.
 
-    Files of small robots with servos have the back electromotive force of their motors in the damping of the joints.
+    Its largest speed is below 1.4 sqrt(g / h), with the length h of a leg, or viscous friction takes all its torque
+    below 3 sqrt(g / h): files of small robots with servos have the back electromotive force of their motors in the
+    damping of the joints.
 
     Args:
         robot: The robot. home: Its standing posture.
     """
-    return _is_slow(robot, home, damped_speeds(robot))
+    is_damped = _is_slow(robot, home, damped_speeds(robot), _SLOW)
+    return is_damped or _is_slow(robot, home, JointLimits.of(robot).speed, _VERY_SLOW)
 
 
 def damped_speeds(robot: Robot) -> Array:
@@ -218,8 +223,8 @@ def damped_speeds(robot: Robot) -> Array:
     return speeds
 
 
-def _is_slow(robot: Robot, home: Home, speeds: Array) -> bool:
-    """Return whether a pitch joint of a leg is slow, given the largest speeds, (nj,), [rad/s] or [m/s]."""
+def _is_slow(robot: Robot, home: Home, speeds: Array, most: float) -> bool:
+    """Return whether a pitch joint of a leg has a speed, of (nj,), [rad/s] or [m/s], below `most`, [sqrt(g / h)]."""
     least = speeds[[column for leg in home.legs for column in leg.pitch_columns]].min()
     length = float(np.mean([leg.length for leg in home.legs]))
-    return bool(least < _SLOW * np.sqrt(np.linalg.norm(robot.gravity) / length))
+    return bool(least < most * np.sqrt(np.linalg.norm(robot.gravity) / length))

@@ -1,5 +1,6 @@
 """A walking robot stands delays, lag, noise, friction of gears, an unknown payload and low control rates."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +12,11 @@ from benchmarks.locomotion.loops import locomotion_setup, simulate_balanced, sim
 from benchmarks.locomotion.outcomes import EARLIER, OURS, Outcome, failure_table, outcomes, success_table, swept
 from benchmarks.locomotion.trials import ACTUATED, DELAYED, RATES, Trial, trials
 from benchmarks.locomotion.walkers import walkers
+from controllers.locomotion.fitting import swing_limits
 from controllers.locomotion.gait.posture import has_slow_legs
 from controllers.locomotion.gait.schedule import GAITS
 from controllers.locomotion.torques.whole_body import JointLimits
+from legged.errors import SimulationWarning
 
 QUICK = "test_a_trial_fails_by_a_fall_or_by_a_velocity_far_from_the_command"
 
@@ -98,23 +101,36 @@ def test_robots_with_slow_joints_stand_and_walk_on_straighter_legs():
     assert [float(x.schedule("walk").parameters[1]) for x in (slow, fast)] == [0.52, 0.6]
 
 
-def test_robots_whose_joints_brake_their_motors_walk_with_the_short_steps_of_a_trot():
-    """The damping takes all torque of the hips at 0.9 of 3 sqrt(g / h), or at 1.1 of it."""
+def test_robots_with_damped_or_very_slow_joints_walk_with_the_short_steps_of_a_trot():
+    """The damping takes all torque of a hip at 0.9 of 3 sqrt(g / h), or at 1.1 of it; then its largest speed is 1.3 or
+    1.5 sqrt(g / h), or so small that it cannot raise the foot in a short swing."""
     robot = robots.spatial_biped()
     home = controllers.home_of(robot)
     limit = 3.0 * np.sqrt(9.81 / np.mean([leg.length for leg in home.legs]))
     column = home.legs[0].pitch_columns[0]
     hip = next(joint.name for joint in robot.joints if joint.v.start - robot.base.nv == column)
     effort = JointLimits.of(robot).torque[column]
-    gaits = []
-    for share in (0.9, 1.1):
-        damped = robot.with_parameters({f"{hip}.damping": effort / (share * limit)})
+    laws = []
+    for name, value in (
+        *(("damping", effort / (share * limit)) for share in (0.9, 1.1)),
+        *(("speed", speed * limit / 3.0) for speed in (1.3, 1.5, 0.25)),
+    ):
+        slow = robot.with_parameters({f"{hip}.{name}": value})
         law = controllers.Locomotion("walk")
-        started, _ = law.start(damped, None, *law.initial_state(damped))
-        gaits.append(started.gaits.schedules[0][1])
-    short, usual = gaits
-    assert usual.period / short.period == pytest.approx(GAITS["walk"].period / GAITS["trot"].period)
-    assert (short.parameters[1], usual.parameters[1]) == (0.46, 0.6)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SimulationWarning)  # a hip this slow is named
+            laws.append(law.start(slow, None, *law.initial_state(slow))[0])
+    gaits = [law.gaits.schedules[0][1] for law in laws]
+    short, usual = GAITS["trot"].period, GAITS["walk"].period
+    periods = [gait.period / law.planner.time_unit for gait, law in zip(gaits, laws, strict=True)]
+    assert periods == pytest.approx([short, usual, short, usual, usual])
+    assert [gait.parameters[1] for gait in gaits] == [0.46, 0.6, 0.46, 0.52, 0.52]
+    shares = [law.home.hip_height / min(leg.length for leg in law.home.legs) for law in laws]
+    assert shares[2:4] == pytest.approx([0.82, 0.87], abs=1e-3)  # longer steps need straighter legs
+    for law, gait, least in zip(laws[2:4], gaits[2:4], (0.92, 1.0), strict=True):  # flights need more force in stance
+        duty = float(gait.parameters[1])
+        mean = swing_limits(law.robot, law.home, 0.15, (1.0 - duty) * gait.period)[1][0]
+        assert law.fastest[0] == pytest.approx(least * mean * (1.0 - duty) / duty)
 
 
 @pytest.mark.slow
