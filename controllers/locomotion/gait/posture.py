@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -36,8 +37,8 @@ height h of the center of mass. Hips are as high as the joints need it."""
 _SLOW, _VERY_SLOW = 3.0, 1.4
 """Largest speeds of a pitch joint, [sqrt(g / h)] with the length h of the leg, below which it is slow and very slow."""
 _TURNED = 0.2
-"""Sine of the angle from which on a sole counts as turned against its orientation with the lowest hips, as that of a
-leg that is too short to stand level at a height."""
+"""Sine of the angle, more than that with lower hips, from which on a sole counts as turned, as that of a leg that is too
+short to stand level at a height."""
 _AHEAD = 1e-3
 """Distance of the places that weak ankles hold from the middle of the soles, over the length of a leg, from which on
 the robot stands over them."""
@@ -55,13 +56,15 @@ def standing_posture(robot: Robot) -> Home:
     length = min(leg.length for leg in home.legs)
     is_slow = has_slow_legs(robot, home) and not has_very_slow_legs(robot, home)
     lowest = _SLOW_HIPS if is_slow else _BIPED_HIPS
-    first, bent, loads = None, [], []
+    first, bent, loads, least = None, [], [], np.inf
     for share in (lowest, *(share for share in (*_HIGHER_HIPS, *_HIGHEST_HIPS) if share > lowest)):
         if share in _HIGHEST_HIPS and min(loads, default=0.0) <= _ALIKE:
             break
         posture = _over_held_places(robot, share * length)
         first = first or posture
-        if _turn_of_soles(robot, first, posture) > _TURNED:
+        turn = _turn_of_soles(robot, posture)
+        least = min(least, turn)
+        if turn > least + _TURNED:
             continue
         if _ankle_margin(robot, posture) > BENDS:
             load = _load(robot, posture)
@@ -75,10 +78,11 @@ def standing_posture(robot: Robot) -> Home:
     return next(posture for posture, load in zip(bent, loads, strict=True) if load <= _ALIKE * min(loads))
 
 
-def _turn_of_soles(robot: Robot, first: Home, other: Home) -> float:
-    """Return the sine of the largest angle by which a sole is turned in one posture relative to another one."""
-    before, after = (link_poses(robot, _configuration(robot, home))[0] for home in (first, other))
-    soles = [leg.link for leg in first.legs if len(leg.contacts) > 1]
+def _turn_of_soles(robot: Robot, home: Home) -> float:
+    """Return the sine of the largest angle by which a sole is turned relative to the robot with all joints at zero."""
+    at_zero = replace(home, angles=np.zeros(robot.nj))
+    before, after = (link_poses(robot, _configuration(robot, posture))[0] for posture in (at_zero, home))
+    soles = [leg.link for leg in home.legs if len(leg.contacts) > 1]
     return max((float(np.linalg.norm(rotation_error(before[k].T @ after[k]))) for k in soles), default=0.0)
 
 
