@@ -64,9 +64,10 @@ def call(function: Callable[..., Array], static: Any, *arrays: Array) -> Array:
     that calls it.
 
     Args:
-        function: Plain NumPy code that uses its arguments alone; while traced it may contain no elementary functions.
+        function: Plain NumPy code that uses its arguments alone and returns an array, (...), mixed units; while traced
+            it may contain no elementary functions.
         static: An argument that is not traced, hashable.
-        arrays: Arrays of any shapes, mixed units and frames.
+        arrays: Arrays of any shapes, (...), mixed units and frames.
 
     Raises:
         TraceError: The function cannot be part of a graph, or uses traced values that are not its arguments.

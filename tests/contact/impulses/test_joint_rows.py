@@ -6,7 +6,7 @@ import pytest
 import legged
 import robots
 from legged.compiler import Kernel
-from legged.compiler.ir import loops_and_tables, record
+from legged.compiler.ir import record
 from legged.contact import Rigid
 from legged.contact.impulses.impact import target_velocity
 from legged.contact.impulses.joint_rows import JointRows
@@ -159,7 +159,7 @@ def test_the_violation_of_a_free_row_is_the_velocity_that_its_impulse_gives():
 @pytest.mark.parametrize("friction", [0.0, 0.02])
 def test_newtons_methods_share_the_code_of_their_equations(monkeypatch, friction):
     """Both loops of robots with dry friction call one function; the one loop of others contains its operations."""
-    monkeypatch.setattr(loops_and_tables, "LONG", 1)
+    monkeypatch.setattr("legged.compiler.ir.loops_and_tables.LONG", 1)
     problem = Problem(0, 0.5, friction=friction, fast=3.0)
     v_free = problem.v_free + 0.1 * np.random.default_rng(1).normal(size=(5, problem.robot.nv))
 
