@@ -8,9 +8,10 @@ import pytest
 from legged.compiler import compile as compile_function
 from legged.compiler import count, trace
 from legged.compiler.codegen import selection
-from legged.compiler.ir import LookupTable, repeat_while, where
+from legged.compiler.ir import LookupTable, call, loops_and_tables, repeat_while, where
 from legged.compiler.ir.graph import record
-from legged.compiler.ir.operations import CallResult
+from legged.compiler.ir.operations import CallResult, nested_loops
+from legged.compiler.passes.counting import count_graph
 from legged.errors import TraceError
 
 
@@ -131,3 +132,59 @@ def test_counts_hold_one_iteration_of_each_loop():
     counted = count(square_root, None, x=(), scale=())
     assert counted.divisions == 2
     assert counted.trigonometric == 1
+
+
+def _sum_of_products(count, x, matrix):
+    """Return matrix x + count x, the function that loops call."""
+    return matrix @ x + count * x
+
+
+def fixed_point(x, k):
+    """Return the ends of three loops that call a function, which is called after them as well."""
+    halves, zeros, ends = np.array([[0.25, k], [k, 0.25]]), np.zeros((2, 2)), [x]
+
+    def shrunk(state):
+        return np.append(call(_sum_of_products, 0.5, state[:2], halves), state[2] - 1.0)
+
+    def halved(state):
+        return np.append(call(_sum_of_products, 0.5, state[:2], zeros), state[2] - 1.0)
+
+    for step in (shrunk, halved, shrunk):
+        ends.append(repeat_while(step, np.append(ends[-1] + 1.0, 3.0 + 0.0 * k), 9 - len(ends))[:2])
+    return np.concatenate([*ends[1:], call(_sum_of_products, 0.5, ends[-1], halves)])
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """Functions of a few operations are called."""
+    monkeypatch.setattr(loops_and_tables, "LONG", 1)
+
+
+def test_loops_share_the_code_of_a_function_that_they_call(short):
+    """It is a module of its own for all calls with alike arguments, for one state, in lanes and in plain Python."""
+    graph = record(fixed_point, {"x": (2,), "k": ()})
+    functions = [loop for loop in nested_loops(graph) if loop.most == 1]
+    assert len(functions) == 2 and len(nested_loops(graph)) == 5  # zeros in the matrix are part of the code
+    kernel = compile_function(fixed_point, None, x=(2,), k=())
+    x, k = np.random.default_rng(0).normal(size=(11, 2)), np.linspace(-0.2, 0.2, 11)
+    expected = np.array([fixed_point(*pair) for pair in zip(x, k, strict=True)])
+    np.testing.assert_allclose(kernel(x, k), expected, rtol=1e-14, atol=1e-15)  # products and sums are fused
+    np.testing.assert_allclose(kernel(x[3], k[3]), expected[3], rtol=1e-14, atol=1e-15)
+    np.testing.assert_allclose(graph.evaluate(x[3], k[3]), expected[3], rtol=1e-14, atol=1e-15)
+
+
+def test_counts_and_sizes_hold_the_functions_that_loops_call(short, monkeypatch):
+    """They are those without calls."""
+    called = record(fixed_point, {"x": (2,), "k": ()})
+    monkeypatch.setattr(loops_and_tables, "LONG", 1000)
+    inlined = record(fixed_point, {"x": (2,), "k": ()})
+    assert all(loop.most > 1 for loop in nested_loops(inlined)) and any(loop.most == 1 for loop in nested_loops(called))
+    assert count_graph(called).kinds() == count_graph(inlined).kinds()
+
+
+def test_a_function_that_is_called_uses_its_arguments_alone(short):
+    def wrong(x):
+        return call(lambda _, y: y * x, None, x[:1])
+
+    with pytest.raises(TraceError, match="uses traced values that are not its arguments"):
+        record(wrong, {"x": (2,)})

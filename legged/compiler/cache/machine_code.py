@@ -17,7 +17,7 @@ from legged.compiler.cache import disk, staged
 from legged.compiler.codegen import llvm, selection, tables
 from legged.compiler.codegen.selection import Stage
 from legged.compiler.ir.graph import Graph
-from legged.compiler.ir.operations import Loop
+from legged.compiler.ir.operations import Loop, nested_loops
 from legged.compiler.ir.pass_times import CompilationReport, add_times
 from legged.compiler.ir.tracer import gc_paused
 
@@ -121,7 +121,7 @@ def _modules_of(graph: Graph, key: _Key, program: Callable[[Graph], str], width:
     def written(loops: Iterable[Loop]) -> dict[_Key, Callable[[], str]]:
         return {(loop, str(width), key[-1]): partial(selection.loop_module, loop, width) for loop in loops}
 
-    loops = sorted(graph.loops, key=lambda loop: len(loop.body.nodes))
+    loops = sorted(nested_loops(graph), key=lambda loop: len(loop.body.nodes))
     count = sum(len(loop.body.nodes) <= selection.OUTLINE_NODES for loop in loops)
     return {**written(loops[:count]), key: partial(program, graph), **written(reversed(loops[count:]))}
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,7 +95,9 @@ def identifier(name: str) -> str:
     name = re.sub(r"\W", "_", name, flags=re.ASCII).strip("_") or "kernel"
     if name[0].isdigit():
         name = f"x_{name}"
-    return f"{name}_" if name in _RESERVED or re.fullmatch(r"[tu]\d+|[xys]\d+_+|result\d*|finite_check", name) else name
+    return (
+        f"{name}_" if name in _RESERVED or re.fullmatch(r"t\d+|u+\d+|[xys]\d+_+|result\d*|finite_check", name) else name
+    )
 
 
 class _Exporter:
@@ -106,7 +109,8 @@ class _Exporter:
         self.graph = run_passes(graph, simplified=simplified, quaternion_epsilon=self.element.epsilon).graph
         self._tables = {lookup: f"{name}_table{k}" for k, lookup in enumerate(graph.lookups)}
         self._matrices = {matrix: f"{name}_matrix{k}" for k, matrix in enumerate(graph.matrices)}
-        self._calls: dict[tuple[Matrix | Loop, str], int] = {}
+        self._calls: dict[tuple[Matrix | Loop, str], int] = {}  # of the function or of the body of a loop
+        self._numbers = count()
         self.inputs = self._distinct([identifier(argument) for argument, _ in graph.inputs])
         self._norms = " or a quaternion does not have norm 1" if graph.unit_quaternions else ""
         n = len(graph.outputs)
@@ -214,14 +218,16 @@ class _Exporter:
         yield "};"
         yield ""
 
-    def _call(self, function: Matrix | Loop, arguments: tuple[Operand, ...]) -> Iterator[str]:
-        """Yield the code of a product or a loop, once for all of its results."""
-        k = len(self._calls)
-        if self._calls.setdefault((function, repr(arguments)), k) != k:
+    def _call(self, function: Matrix | Loop, arguments: tuple[Operand, ...], letter: str = "t") -> Iterator[str]:
+        """Yield the code of a product or a loop, once for all of its results; variables have names with the letter."""
+        key = function, repr(arguments)
+        if key in self._calls:
             return
-        yield from (
-            self._loop(k, function, arguments) if isinstance(function, Loop) else self._product(k, function, arguments)
-        )
+        k = self._calls[key] = next(self._numbers)
+        if isinstance(function, Loop):
+            yield from self._loop(k, function, arguments, letter)
+        else:
+            yield from self._product(k, function, arguments)
 
     def _product(self, k: int, matrix: Matrix, vector: tuple[Operand, ...]) -> Iterator[str]:
         rows, columns = matrix.weights.shape
@@ -233,29 +239,36 @@ class _Exporter:
         yield f"            y{k}_[i] += {self._matrices[matrix]}[i * {columns} + j] * x{k}_[j];"
         yield "    }"
 
-    def _loop(self, k: int, loop: Loop, arguments: tuple[Operand, ...]) -> Iterator[str]:
-        """Yield a loop: its state is an array y; its body has variables u, the first of them state and captured."""
-        body = loop.body
+    def _loop(self, k: int, loop: Loop, arguments: tuple[Operand, ...], letter: str) -> Iterator[str]:
+        """Yield a loop: its state is an array y; its body has variables u, the first of them state and captured.
+
+        A loop in the body of another one has variables uu.
+        """
+        body, own = loop.body, "u" if letter == "t" else f"{letter}u"
         (_, (size,)), (_, (captured,)) = body.inputs
-        yield from self._local(f"{self.real} y{k}_", arguments[:size])
+        yield from self._local(f"{self.real} y{k}_", arguments[:size], letter)
         yield f"    for (int i = 0; i < {loop.most} && y{k}_[{size - 1}] > {self._constant(0.0)}; ++i) {{"
         used = {a for node in body.nodes for a in node.arguments if isinstance(a, int)} | set(body.results)
         for i in range(size + captured):
             if i in used:
-                value = f"y{k}_[{i}]" if i < size else self._operand(arguments[i])
-                yield f"        const {self.real} u{i} = {value};"
+                value = f"y{k}_[{i}]" if i < size else self._operand(arguments[i], letter)
+                yield f"        const {self.real} {own}{i} = {value};"
+        outer, self._calls = self._calls, {}
         for i, node in enumerate(body.nodes, size + captured):
+            if isinstance(node.operation, CallResult):
+                yield from self._call(node.operation.function, node.arguments, own)
             if i in used:
                 c_type = "int" if node.operation in _CONDITIONS else self.real
-                yield f"        const {c_type} u{i} = {self._expression(node, 'u')};"
+                yield f"        const {c_type} {own}{i} = {self._expression(node, own)};"
+        self._calls = outer
         for i, result in enumerate(body.results):
-            yield f"        y{k}_[{i}] = {self._operand(result, 'u')};"
+            yield f"        y{k}_[{i}] = {self._operand(result, own)};"
         yield "    }"
 
-    def _local(self, name: str, values: tuple[Operand, ...]) -> Iterator[str]:
+    def _local(self, name: str, values: tuple[Operand, ...], letter: str = "t") -> Iterator[str]:
         yield f"    {name}[{len(values)}] = {{"
         for start in range(0, len(values), 8):
-            yield f"        {', '.join(map(self._operand, values[start : start + 8]))},"
+            yield f"        {', '.join([self._operand(x, letter) for x in values[start : start + 8]])},"
         yield "    };"
 
     def _expression(self, node: Node, letter: str = "t") -> str:

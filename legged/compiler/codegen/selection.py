@@ -109,7 +109,8 @@ def batch_module(graph: Graph) -> str:
     if writer is None and _is_streamed(graph, width, element):
         writer, vectors = StreamedKernelWriter(graph, width, element), most_vectors(graph, width, element)
     else:
-        writer, rows = writer or _plain_writer(graph, width), list(transpose.assembly(graph, width, element))
+        plain = writer or _plain_writer(graph, width, scalar.KERNEL, _is_planned(graph, width))
+        writer, rows = plain, list(transpose.assembly(graph, width, element))
     work_size = f"@{BATCH_WORK_SIZE} = constant i64 {batch_work_size(graph)}"
     return _module(writer, [*rows, *batch_loop.assembly(graph, width, element, vectors), work_size])
 
@@ -171,14 +172,19 @@ def code_variable(name: str) -> str:
 def loop_module(loop: Loop, width: int) -> str:
     """Return the LLVM module of a loop, which the modules of graphs with the loop call, for `width` states."""
     writer = body_writer(loop, width)
-    declared = tables.declarations(loop.body)
-    return _joined([*declared, *writer.module_lines(), *loops.assembly(loop, width, writer.w.element)])
+    declared = [*tables.declarations(loop.body), *_declarations(loop.body)]
+    lines = writer.module_lines()
+    return _joined([*declared, *lines, *loops.assembly(loop, width, writer.w.element, writer.work_size)])
 
 
 def _module(writer: scalar.KernelWriter, lines: Iterable[str]) -> str:
     """Return the module of a kernel and of the functions that call it; its loops have modules of their own."""
-    declared = [f"declare void @{loops.symbol(loop)}(ptr)" for loop in writer.graph.loops]
-    return _joined([*declared, *tables.definitions(writer.graph), *writer.module_lines(), *lines])
+    return _joined([*_declarations(writer.graph), *tables.definitions(writer.graph), *writer.module_lines(), *lines])
+
+
+def _declarations(graph: Graph) -> list[str]:
+    """Return the declarations of the loops of a graph."""
+    return [f"declare void @{loops.symbol(loop)}(ptr)" for loop in graph.loops]
 
 
 def _joined(lines: Sequence[str]) -> str:
@@ -191,23 +197,27 @@ def body_writer(loop: Loop, width: int) -> scalar.KernelWriter:
     """Return the writer of the body of a loop.
 
     Factoring can make alike segments of a large graph differ, for example in signs. A graph that can be outlined is
-    therefore not simplified, and a simplified one not outlined. Neither are kernels of few states simplified.
+    therefore not simplified, and a simplified one not outlined. Neither are kernels of few states simplified. A body
+    that calls a function (`ir.call`) has a plan of registers however short it is: it belongs to a long computation.
     """
     name = loops.body_symbol(loop)
-    plain = _outlined_writer(loop.body, width, name, _SHARE_OF_LOOP if width == 1 else _SHARE)
-    simplified = not llvm.current_target().is_narrow
-    return plain or _plain_writer(run_passes(loop.body, simplified=simplified).graph, width, name)
+    outlined = _outlined_writer(loop.body, width, name, _SHARE_OF_LOOP if width == 1 else _SHARE)
+    if outlined is not None:
+        return outlined
+    graph = run_passes(loop.body, simplified=not llvm.current_target().is_narrow).graph
+    return _plain_writer(graph, width, name, is_planned=bool(graph.loops) or _is_planned(graph, width))
 
 
 def kernel_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar.KernelWriter:
     """Return the writer of the kernel that suits a graph, for `width` states, as a function of this name."""
-    return _outlined_writer(graph, width, name, _SHARE) or _plain_writer(graph, width, name)
+    outlined = _outlined_writer(graph, width, name, _SHARE)
+    return outlined or _plain_writer(graph, width, name, _is_planned(graph, width))
 
 
-def _plain_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar.KernelWriter:
-    """Return the writer of the kernel of a graph that is not outlined."""
+def _plain_writer(graph: Graph, width: int, name: str, is_planned: bool) -> scalar.KernelWriter:
+    """Return the writer of the kernel of a graph that is not outlined, with a plan of registers or without."""
     target = llvm.current_target()
-    if _is_planned(graph, width):
+    if is_planned:
         # Without a plan, values that blocks pass on are on the stack, too many of them in vectors of all lanes.
         is_first = _current.stage == Stage.FIRST and (width == 1 or target.is_narrow)
         registers = None if is_first else target.vector_registers

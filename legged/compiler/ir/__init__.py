@@ -4,7 +4,7 @@ import legged.compiler.ir.array_functions  # noqa: F401  # adds functions of Num
 from legged.compiler.ir.annotations import item, items, module, stage
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, Node, Operand, Shape, flatten, record
-from legged.compiler.ir.loops_and_tables import ChangingTable, LookupTable, repeat_while
+from legged.compiler.ir.loops_and_tables import ChangingTable, LookupTable, call, repeat_while
 from legged.compiler.ir.numpy_functions import ExpressionArray, where
 from legged.compiler.ir.random_numbers import random_uniform
 from legged.compiler.ir.tracer import gc_paused, require_unit_norm
@@ -18,6 +18,7 @@ __all__ = [
     "Node",
     "Operand",
     "Shape",
+    "call",
     "flatten",
     "gc_paused",
     "item",

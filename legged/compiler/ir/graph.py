@@ -166,7 +166,7 @@ class Graph:
     def size(self) -> int:
         """Number of operations, with those of all iterations of loops and of products with matrices."""
         products = sum(2 * matrix.weights.size for matrix in self.matrices)
-        return len(self.nodes) + products + sum(loop.most * len(loop.body.nodes) for loop in self.loops)
+        return len(self.nodes) + products + sum(loop.most * loop.body.size for loop in self.loops)
 
     @cached_property
     def lookups(self) -> tuple[Gather, ...]:

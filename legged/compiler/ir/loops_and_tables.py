@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from legged.compiler.ir.tracer import Tracer
 from legged.errors import ShapeError, TraceError
 
 Array = np.ndarray
+LONG = 2000
+"""Least number of operations of a function that is not part of the code that calls it, see `call`."""
 
 
 def repeat_while(step: Callable[[Array], Array], state: Array, most: int) -> Array:
@@ -27,8 +30,8 @@ def repeat_while(step: Callable[[Array], Array], state: Array, most: int) -> Arr
     by its own condition.
 
     Args:
-        step: Plain NumPy code from a state, (n,), mixed units, to the next one; while traced it may contain neither new
-            elementary functions nor other loops.
+        step: Plain NumPy code from a state, (n,), mixed units, to the next one; while traced it may contain no new
+            elementary functions.
         state: (n,), mixed units and frames.
         most: Largest number of iterations, at least 1.
 
@@ -48,25 +51,77 @@ def repeat_while(step: Callable[[Array], Array], state: Array, most: int) -> Arr
 def _traced(step: Callable[[Array], Array], state: Array, most: int, tracer: Tracer) -> Array:
     """Return the final state of a loop as expressions; see `repeat_while`."""
     initial = [as_operand(x) for x in state]
-    entries = np.empty(len(state), dtype=object)
-    entries[:] = begin = [tracer.loop_state() for _ in state]
-    body, captured = _body(tracer.nodes, begin, [as_operand(x) for x in step(entries.view(ExpressionArray))])
-    loop = Loop(body, most)
-    final = np.empty(len(state), dtype=object)
-    arguments = tracer.node(CallResult(loop, 0), *initial, *captured).arguments
-    final[:] = [tracer.result(CallResult(loop, k), arguments) for k in range(len(state))]
-    return final.view(ExpressionArray)
+    begin = [tracer.loop_state() for _ in state]
+    body, captured = _body(tracer.nodes, begin, [as_operand(x) for x in step(_traced_array(begin, state.shape))])
+    return _final_state(tracer, Loop(body, most), [*initial, *captured])
 
 
-def _body(made: list[Expression], state: list[Expression], results: list[Any]) -> tuple[Graph, list[Expression]]:
-    """Return the graph (state, captured values) -> next state, and the captured values.
+def call(function: Callable[..., Array], static: Any, *arrays: Array) -> Array:
+    """Return function(static, *arrays), whose machine code is shared by all calls with alike arguments.
+
+    Arguments are alike if the same of their entries are constants and equal to each other. The function is traced once
+    for all of them, and is a `Loop` of one iteration. A function of less than `LONG` operations is part of the code
+    that calls it.
+
+    Args:
+        function: Plain NumPy code that uses its arguments alone and returns an array, (...), mixed units; while traced
+            it may contain no elementary functions.
+        static: An argument that is not traced, hashable.
+        arrays: Arrays of any shapes, (...), mixed units and frames.
+
+    Raises:
+        TraceError: The function cannot be part of a graph, or uses traced values that are not its arguments.
+    """
+    entries = [as_operand(x) for array in arrays for x in array.flat]
+    distinct = {x.index: x for x in entries if isinstance(x, Expression)}
+    if not distinct:
+        return function(static, *arrays)
+    tracer, numbers = next(iter(distinct.values())).tracer, {index: k for k, index in enumerate(distinct)}
+    pattern = tuple([numbers[x.index] if isinstance(x, Expression) else repr(x) for x in entries])
+    key = function, static, tuple([array.shape for array in arrays]), pattern
+    if key not in tracer.functions:
+        inputs = [tracer.loop_state() for _ in distinct]
+        rest = iter([inputs[numbers[x.index]] if isinstance(x, Expression) else x for x in entries])
+        result = function(static, *[_traced_array(list(islice(rest, x.size)), x.shape) for x in arrays])
+        results = [*map(as_operand, result.flat), 0.0]
+        body, outside = _body(tracer.nodes, inputs, results, initial=len(results))
+        if outside:
+            raise TraceError(f"{function.__name__} uses traced values that are not its arguments")
+        tracer.functions[key] = Loop(body, 1), result.shape
+    loop, shape = tracer.functions[key]
+    if len(loop.body.nodes) < LONG:
+        return function(static, *arrays)
+    initial = [0.0] * (loop.size - 1) + [1.0]
+    return _final_state(tracer, loop, [*initial, *distinct.values()])[:-1].reshape(shape)
+
+
+def _final_state(tracer: Tracer, loop: Loop, operands: Sequence[Operand | Expression]) -> Array:
+    """Return the final state of a loop as expressions, (n,), for the initial state and the captured values."""
+    arguments = tracer.node(CallResult(loop, 0), *operands).arguments
+    return _traced_array([tracer.result(CallResult(loop, k), arguments) for k in range(loop.size)], (loop.size,))
+
+
+def _traced_array(entries: Sequence[Any], shape: tuple[int, ...]) -> Array:
+    """Return an array of traced scalars."""
+    array = np.empty(len(entries), dtype=object)
+    array[:] = entries
+    return array.view(ExpressionArray).reshape(shape)
+
+
+def _body(
+    made: list[Expression], inputs: list[Expression], results: list[Any], initial: int = 0
+) -> tuple[Graph, list[Expression]]:
+    """Return the graph (state, captured values) -> next state, and the values from outside that are captured.
 
     Conditions from outside are computed again, as memory holds no truth values.
 
     Args:
-        made: All expressions of the tracer. state, results: The state before and after the step.
+        made: All expressions of the tracer.
+        inputs: The state before the step, or the captured values after `initial` entries of a state that has no use.
+        results: The state after the step.
+        initial: Number of these entries.
     """
-    first = state[0].index  # expressions that were made before are outside of the loop
+    first = inputs[0].index  # expressions that were made before are outside of the loop
     inner: list[Expression] = []
     outer: dict[int, Expression] = {}
     alive = bytearray(len(made) - first)
@@ -76,7 +131,7 @@ def _body(made: list[Expression], state: list[Expression], results: list[Any]) -
                 alive[x.index - first] = True
             else:
                 outer[x.index] = x
-    for x in reversed(made[first + len(state) :]):
+    for x in reversed(made[first + len(inputs) :]):
         if alive[x.index - first]:
             inner.append(x)
             for a in x.arguments:
@@ -98,14 +153,15 @@ def _body(made: list[Expression], state: list[Expression], results: list[Any]) -
             pending += [a for a in x.arguments if type(a) is not float]
     inner += [conditions[i] for i in sorted(conditions, reverse=True)]
     for operation in {x.operation for x in inner}:
-        if is_call(operation):
+        if is_call(operation) and not (isinstance(operation, CallResult) and isinstance(operation.function, Loop)):
             raise TraceError(f"the step of a loop cannot contain the operation {operation!r}")
     outside = [captured[i] for i in sorted(captured)]
-    numbers = {x.index: k for k, x in enumerate([*state, *outside])}
-    nodes = numbered_nodes(reversed(inner), numbers, len(numbers))
-    inputs = ("state", (len(state),)), ("captured", (len(outside),))
+    numbers = {x.index: k for k, x in enumerate([*inputs, *outside], initial)}
+    size, count = len(results), initial + len(numbers)
+    nodes = numbered_nodes(reversed(inner), numbers, count)
+    shapes = ("state", (size,)), ("captured", (count - size,))
     last: tuple[Operand, ...] = tuple([numbers[x.index] if isinstance(x, Expression) else x for x in results])
-    return Graph(inputs, nodes, ((len(state),),), last, next), outside  # `next` takes the only array out
+    return Graph(shapes, nodes, ((size,),), last, next), outside  # `next` takes the only array out
 
 
 _MOST = 2**31 - 1

@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -180,12 +180,22 @@ class Loop(str):
 
     def value(self, index: int, *numbers: float) -> float:
         """Return an entry of the final state for the initial state and the captured values."""
-        state, captured = np.array(numbers[: self.size]), np.array(numbers[self.size :])
-        for _ in range(self.most):
-            if not state[-1] > 0.0:
-                break
-            state = self.body.evaluate(state, captured)
-        return float(state[index])
+        return float(_final_state(self, numbers)[index])
+
+
+def nested_loops(graph: Graph) -> tuple[Loop, ...]:
+    """Return the distinct loops among the operations of a graph and in the bodies of loops."""
+    return tuple(dict.fromkeys([inner for loop in graph.loops for inner in (loop, *nested_loops(loop.body))]))
+
+
+@lru_cache(8)  # all entries have the same arguments
+def _final_state(loop: Loop, numbers: tuple[float, ...]) -> np.ndarray:
+    state, captured = np.array(numbers[: loop.size]), np.array(numbers[loop.size :])
+    for _ in range(loop.most):
+        if not state[-1] > 0.0:
+            break
+        state = loop.body.evaluate(state, captured)
+    return state
 
 
 class Matrix(str):

@@ -57,12 +57,13 @@ class Tracer:
     garbage collector is paused. The tracer releases its expressions at the end.
     """
 
-    __slots__ = ("_gc_paused", "_outer", "calls", "label", "negated", "nodes", "table", "unit_quaternions")
+    __slots__ = ("_gc_paused", "_outer", "calls", "functions", "label", "negated", "nodes", "table", "unit_quaternions")
 
     def __init__(self) -> None:
         self.nodes: list[Expression] = []
         self.table: dict[tuple, Expression] = {}
         self.calls: dict[tuple, tuple[Expression | float, ...]] = {}
+        self.functions: dict[tuple, Any] = {}
         self.negated: list[Expression] = []
         self.label = annotations.Label()
         self.unit_quaternions: dict[tuple[int, ...], str] = {}
@@ -77,7 +78,7 @@ class Tracer:
         annotations.current.tracer = self._outer
         for x in self.negated:  # breaks the reference cycles, so that no garbage collection is due
             x.opposite = None
-        self.nodes, self.table, self.calls, self.negated = [], {}, {}, []
+        self.nodes, self.table, self.calls, self.functions, self.negated = [], {}, {}, {}, []
         self._gc_paused.__exit__(None, None, None)
 
     def input(self) -> Expression:

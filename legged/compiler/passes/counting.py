@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from legged.compiler.ir.graph import Graph
+from legged.compiler.ir.graph import Graph, Node
 from legged.compiler.ir.operations import OPERATIONS, CallResult, Loop
 from legged.compiler.ir.pass_times import compiler_pass
 from legged.table import Table
@@ -134,9 +135,7 @@ def count_graph(graph: Graph) -> Counts:
     total: Tally = Counter()
     stages: dict[str | None, Tally] = {}
     modules: dict[Any, Tally] = {}
-    results = [(n.operation.function, n) for n in graph.nodes if isinstance(n.operation, CallResult)]
-    loops = dict.fromkeys((function, n.arguments) for function, n in results if isinstance(function, Loop))
-    for operation, arguments, label in chain(graph.nodes, *(loop.body.nodes for loop, _ in loops)):
+    for operation, arguments, label in _executed(graph):
         numbers = {OPERATIONS[operation].category: 1}
         if isinstance(operation, CallResult) and not isinstance(operation.function, Loop):
             numbers = {"multiplications": len(arguments), "additions": len(arguments) - 1}
@@ -154,6 +153,13 @@ def count_graph(graph: Graph) -> Counts:
         {stage: _counts(tally) for stage, tally in stages.items()},
         {module: _counts(tally) for module, tally in modules.items()},
     )
+
+
+def _executed(graph: Graph) -> Iterator[Node]:
+    """Yield the nodes of a graph, and those of one iteration of each of its loops."""
+    results = [(n.operation.function, n) for n in graph.nodes if isinstance(n.operation, CallResult)]
+    loops = dict.fromkeys((function, n.arguments) for function, n in results if isinstance(function, Loop))
+    return chain(graph.nodes, *(_executed(loop.body) for loop, _ in loops))
 
 
 def _counts(

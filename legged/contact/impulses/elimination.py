@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from legged.compiler.ir import item
+from legged.compiler.ir import item, items
 from legged.spatial import Array, sum_of
 
 BLOCK = 3
 """Number of unknowns that are eliminated together."""
+
+
+def solved_with_blocks(columns: Sequence[Sequence[int]], M: Array, b: Array, *blocks_and_slopes: Array) -> Array:
+    """Return the solution x of (M + sum of B^T S B) x = b, (n,), for blocks B, each in some of the n columns.
+
+    Args:
+        columns: Those of each block. M: Symmetric positive definite matrix, (n, n), mixed units.
+        b: Right-hand side, (n,), mixed units. blocks_and_slopes: All blocks B, then S of each block, mixed units.
+    """
+    H, count = M.copy(), len(columns)
+    for own, B, S in items(zip(columns, blocks_and_slopes[:count], blocks_and_slopes[count:], strict=True)):
+        H[np.ix_(own, own)] = H[np.ix_(own, own)] + B.T @ (S @ B)
+    return solved(H, b)
 
 
 def solved(H: Array, b: Array) -> Array:

@@ -23,7 +23,6 @@ from legged.contact.impulses.solver import (
     once,
     solution_of,
     spread,
-    velocity_after,
 )
 from legged.contact.impulses.sticking import is_direct, sticking_impulses
 from legged.contact.rigid import Rigid
@@ -193,12 +192,11 @@ def _jointly(
         tolerance, goal: Residuals from which to iterate and at which to end, [m/s].
         enough: Residual above which the proximal method continues, [m/s].
     """
-    p, u, v, residual = start
     if system.rows.has_friction:  # otherwise few steps need iterations, and their code would slow down all
-        p, u, v, residual = _attempt(problem, target, system, start, min(ATTEMPT, iterations), tolerance, goal)
-    solution = proximal_newton(problem, target, system, Solution(p, u, residual), iterations, enough, goal)
-    fails = np.stack([where(residual > enough, 1.0, 0.0)])
-    return JointedSolution(solution.p, solution.u, velocity_after(system, solution.p, fails, v), solution.residual)
+        start = _attempt(problem, target, system, start, min(ATTEMPT, iterations), tolerance, goal)
+    else:  # the proximal method has more steps to solve: what does not depend on the impulses is computed before it
+        system.after(start.p)
+    return proximal_newton(problem, target, system, start, iterations, enough, goal, start.v)
 
 
 def _attempt(
@@ -209,15 +207,15 @@ def _attempt(
     iterations: int,
     tolerance: Any,
     goal: float,
-) -> tuple[Array, Array, Array, Any]:
-    """Return p, u, v and residual after semismooth iterations, or at the start if its residual is not larger."""
+) -> JointedSolution:
+    """Return the solution after semismooth iterations, or at the start if its residual is not larger."""
     n, rows = len(start.v), len(start.p)
     bounds = (0, n, n + rows, n + 2 * rows)
     factor = 1.0 if system.system.contacts.loops is None else STICKS_FIRST
+    (M, J), r = system.matrices(), system.mobilities(problem, factor)
 
     def step(state: Array) -> Array:
         (v, p, u), residual = (state[a:b] for a, b in pairwise(bounds)), state[-2]
-        (M, J), r = system.matrices(), system.mobilities(problem, factor)
         moved, slopes = system.linearized(problem, target, p, u, r, reduction(residual))
         dv = system.direction(M, J, slopes, J.momentum(p + moved) - system.momentum(M, J, v))
         p, u, violations = system.advanced(problem, target, p + moved, slopes, u, J.velocities(dv), r)
@@ -231,4 +229,4 @@ def _attempt(
     (v, p, u), residual = (end[a:b] for a, b in pairwise(bounds)), end[-1]
     contacts, joints = system.split(p)
     p = np.concatenate([spread(problem, contacts).reshape(-1), joints])
-    return p, u, v, residual
+    return JointedSolution(p, u, v, residual)

@@ -293,7 +293,7 @@ class JointedSystem:
                 H[entry, entry] = H[entry, entry] + slope
         else:
             H = H + J.joints.T @ (slopes[1][:, None] * J.joints)
-        return self.system.direction(H, J.contacts, slopes[0], b)
+        return self.system.direction(H, J.contacts, slopes[0], b, shared=self.rows.has_friction)
 
     def at_steps(self, error: Callable[[Any], Any]) -> Sequence[Any]:
         """Return the errors of the line search after each of its steps."""
@@ -308,7 +308,7 @@ class JointedSystem:
         contacts, joints = self.split(p - self.present)
         return np.concatenate(self.system.contacts.after(self.v_free, contacts, self.generalized(joints)))
 
-    def solution(self, problem: ContactProblem, target: Sequence[Any], p: Array) -> Solution:
+    def solution(self, problem: ContactProblem, target: Sequence[Any], p: Array) -> JointedSolution:
         """Return impulses, those of contacts spread over each group, with their effect.
 
         Args:
@@ -317,8 +317,7 @@ class JointedSystem:
         """
         contacts, joints = self.split(p)
         p = np.concatenate([spread(problem, contacts).reshape(-1), joints])
-        solution = self.at(problem, target, p, self.after(p))
-        return Solution(solution.p, solution.u, solution.residual)
+        return self.at(problem, target, p, self.after(p))
 
     def at(self, problem: ContactProblem, target: Sequence[Any], p: Array, v: Array) -> JointedSolution:
         """Return impulses of all rows after which the velocity is v, with their effect.

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from legged.compiler.ir import items, repeat_while, where
+from legged.compiler.ir import call, items, repeat_while, where
 from legged.contact.impulses.delassus import Contacts
-from legged.contact.impulses.elimination import is_zero_constant, solved
+from legged.contact.impulses.elimination import is_zero_constant, solved_with_blocks
 from legged.contact.impulses.semismooth import P, System, advanced, linearization, projection
 from legged.contact.impulses.solver import (
     MIN_MOBILITY,
@@ -40,6 +40,9 @@ from legged.contact.impulses.solver import (
 )
 from legged.dynamics.inertia import inertia_matrix
 from legged.spatial import Array
+
+S = TypeVar("S", bound=Any)
+"""A `Solution`, or one with further arrays before its residual."""
 
 
 class Search(NamedTuple):
@@ -229,17 +232,16 @@ class GeneralizedSystem(NamedTuple):
         iterates = [advanced(*own) for own in items(numbers)]
         return tuple(np.array(part).reshape(-1, 3) for part in zip(*iterates, strict=True))  # type: ignore[return-value]
 
-    def direction(self, M: Array, J: ContactJacobian, slopes: Sequence[Array], b: Array) -> Array:
+    def direction(self, M: Array, J: ContactJacobian, slopes: Sequence[Array], b: Array, shared: bool = False) -> Array:
         """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,).
 
         Args:
             M: Inertia matrix, (n, n), mixed units. J: The Jacobian.
             slopes: Of the projections, (3, 3) each, [kg], contact frames. b: Generalized momentum, (n,), mixed units.
+            shared: Whether several loops compute it, which then share its code.
         """
-        H = M.copy()
-        for columns, block, slope in items(zip(J.columns, J.blocks, slopes, strict=True)):
-            H[np.ix_(columns, columns)] = H[np.ix_(columns, columns)] + block.T @ (slope @ block)
-        return solved(H, b)
+        arguments = tuple(map(tuple, J.columns)), M, b, *J.blocks, *slopes
+        return call(solved_with_blocks, *arguments) if shared else solved_with_blocks(*arguments)
 
     def at_steps(self, error: Callable[[Any], Any]) -> Sequence[Any]:
         """Return the errors of `_line_search` after each of its steps."""
@@ -280,11 +282,12 @@ def proximal_newton(
     problem: P,
     target: Any,
     system: ProximalSystem[P],
-    start: Solution,
+    start: S,
     iterations: int,
     tolerance: Any,
     goal: float,
-) -> Solution:
+    v: Array | None = None,
+) -> S:
     """Return the solution with the smallest residual of at most `iterations` iterations, or the start.
 
     A start with a residual below the tolerance is returned without computation. Otherwise the iterations end at the
@@ -298,29 +301,33 @@ def proximal_newton(
         system: The bodies, with the methods of `GeneralizedSystem`.
         start: A first solution. iterations: Largest number of iterations.
         tolerance, goal: Residuals from which to iterate and at which to end, [m/s].
+        v: Generalized velocity after the start, (n,), mixed units; None if unknown.
     """
-    n, m, shape = sum(map(len, system.v_free)), start.p.size, start.p.shape
-    bounds, free = (0, n, n + m, n + 2 * m, n + 3 * m), velocity_scale(problem, system, start.p)
+    n, arrays, kind = sum(map(len, system.v_free)), start[:-1], type(start)
+    bounds, shape = np.cumsum([0, n, start.p.size, *(x.size for x in arrays)]).tolist(), start.p.shape
+    free = velocity_scale(problem, system, start.p)
+
+    def parts(state: Array) -> tuple[Array, Array, S]:
+        v, p_bar, *best = (state[first:last] for first, last in pairwise(bounds))
+        best = [x.reshape(like.shape) for x, like in zip(best, arrays, strict=True)]
+        return v, p_bar.reshape(shape), kind(*best, state[bounds[-1]])
 
     def step(state: Array) -> Array:
-        v, p_bar, p, u = (state[start:end] for start, end in pairwise(bounds))
+        v, p_bar, best = parts(state)
         residual, scale, fails, _ = state[bounds[-1] :]
-        best = Solution(p.reshape(shape), u.reshape(shape), residual)
-        v, p_bar, solution, scale = _iterate(problem, target, system, v, p_bar.reshape(shape), best, scale, goal)
+        v, p_bar, solution, scale = _iterate(problem, target, system, v, p_bar, best, scale, goal)
         fails = where(solution.residual < _SMALLER * residual, 0.0, fails + 1.0)
         may_succeed = ~is_lost(1e-10 * residual, residual) | (fails < _FAILURES)
         continues = may_succeed & ((solution.residual < residual) | (solution.residual > tolerance))
         active = where((solution.residual > goal) & continues & ~is_lost(solution.residual, free), 1.0, 0.0)
         numbers = np.stack([solution.residual, scale, fails, active])
-        return np.concatenate([v, *(x.reshape(-1) for x in (p_bar, solution.p, solution.u)), numbers])
+        return np.concatenate([v, *(x.reshape(-1) for x in (p_bar, *solution[:-1])), numbers])
 
     active = np.stack([where(start.residual > tolerance, 1.0, 0.0)])
-    v = velocity_after(system, start.p, active)
-    p, numbers = start.p.reshape(-1), np.stack([start.residual, system.search.first, 0.0 * start.residual])
-    state = np.concatenate([v, p, p, start.u.reshape(-1), numbers, active])
-    end = repeat_while(step, state, iterations)
-    p, u = (end[start:last].reshape(shape) for start, last in pairwise(bounds[2:]))
-    return Solution(p, u, end[bounds[-1]])
+    v = velocity_after(system, start.p, active) if v is None else v
+    numbers = np.stack([start.residual, system.search.first, 0.0 * start.residual])
+    state = np.concatenate([v, *(x.reshape(-1) for x in (start.p, *arrays)), numbers, active])
+    return parts(repeat_while(step, state, iterations))[2]
 
 
 def velocity_scale(problem: P, system: ProximalSystem[P], p: Array) -> Any:
@@ -339,15 +346,8 @@ def velocity_scale(problem: P, system: ProximalSystem[P], p: Array) -> Any:
 
 
 def _iterate(
-    problem: P,
-    target: Any,
-    system: ProximalSystem[P],
-    v: Array,
-    p_bar: Array,
-    best: Solution,
-    scale: Any,
-    goal: float,
-) -> tuple[Array, Array, Solution, Any]:
+    problem: P, target: Any, system: ProximalSystem[P], v: Array, p_bar: Array, best: S, scale: Any, goal: float
+) -> tuple[Array, Array, S, Any]:
     """Return v, p_bar, the best solution and the relative step of the projection after an iteration."""
     M, J = system.matrices()
     r = scale * system.mobilities(problem)
@@ -368,7 +368,7 @@ def _iterate(
     p, _ = system.projected(problem, target, p_bar, u, r)
     now = system.solution(problem, target, p)
     better = now.residual < best.residual
-    solution = Solution(*(where(better, a, b) for a, b in zip(now, best, strict=True)))
+    solution = type(best)(*(where(better, a, b) for a, b in zip(now, best, strict=True)))
     moved = maximum_of(np.abs(now.p - p_bar) * r.reshape(len(r), *[1] * (p.ndim - 1)))
     solved = maximum_of(np.abs(now.u - u)) < np.maximum(0.1 * goal, 0.1 * moved)
     smaller, larger = np.maximum(_REDUCTION * scale, _LEAST_STEP), np.minimum(_RAISE * scale, system.search.largest)

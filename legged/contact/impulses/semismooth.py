@@ -69,8 +69,8 @@ class System(Movable, Protocol[P]):
         """Return dv of (M + J^T diag(slopes) J) dv = b, (n,), mixed units; arguments as in `GeneralizedSystem`."""
         ...
 
-    def solution(self, problem: P, target: Any, p: Array) -> Solution:
-        """Return impulses, spread over each group, with their effect; arguments as in `GeneralizedSystem`."""
+    def solution(self, problem: P, target: Any, p: Array) -> Any:
+        """Return the solution of impulses, spread over each group; arguments as in `GeneralizedSystem`."""
         ...
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from legged.compiler import compile
 from legged.compiler.ir import LookupTable, repeat_while, where
+from legged.compiler.ir.operations import nested_loops
 
 COMPILERS = [
     pytest.param(name, marks=pytest.mark.skipif(shutil.which(name) is None, reason=f"{name} is not installed"))
@@ -38,11 +39,24 @@ def twice(x, scale):
     return again, np.stack([first, second])
 
 
+def nested(x, scale):
+    """Return (scale times the sum of the square roots of x + 1 and a half of it, steps left): a loop within a loop."""
+
+    def step(s):
+        root = repeat_while(
+            lambda r: np.stack([0.5 * (r[0] + s[1] / r[0]), r[1] - 1.0]), np.stack([s[1], 20.0 + 0.0 * x]), 20
+        )
+        return np.stack([s[0] + scale * root[0], 0.5 * s[1], s[2] - 1.0])
+
+    result = repeat_while(step, np.stack([0.0 * x, x + 1.0, 2.0 + 0.0 * x]), 5)
+    return result[0], result[2]
+
+
 def in_c(kernel, folder, compiler, precision):
     """Return the kernel's C function."""
     source, _ = kernel.to_c(folder / f"{kernel.name}_{compiler}_{precision}", precision, "function")
     text = source.read_text()
-    assert len(text) < 10_000 and text.count("for (int i = 0; i < ") == len(kernel.graph.loops)
+    assert len(text) < 10_000 and text.count("for (int i = 0; i < ") == len(nested_loops(kernel.graph))
     library = source.with_suffix(".so")
     subprocess.run([compiler, *FLAGS, "-o", library, source, "-lm"], check=True)
     kind = np.dtype("float64" if precision == "double" else "float32")
@@ -60,7 +74,7 @@ def in_c(kernel, folder, compiler, precision):
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_loops_in_c_equal_those_in_python(tmp_path, compiler, precision):
     tolerance = 1e-13 if precision == "double" else 1e-5
-    for function in (square_root, twice):
+    for function in (square_root, twice, nested):
         call = in_c(compile(function, None, x=(), scale=()), tmp_path, compiler, precision)
         for x in (0.0, 1e-3, 1.0, 2.0, 1e4):
             expected = np.concatenate([np.ravel(part) for part in function(np.float64(x), 3.0)])

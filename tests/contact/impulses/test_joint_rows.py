@@ -5,6 +5,8 @@ import pytest
 
 import legged
 import robots
+from legged.compiler import Kernel
+from legged.compiler.ir import record
 from legged.contact import Rigid
 from legged.contact.impulses.impact import target_velocity
 from legged.contact.impulses.joint_rows import JointRows
@@ -152,3 +154,23 @@ def test_all_rows_obey_their_laws_in_an_impact(seed, mu, restitution):
 def test_the_violation_of_a_free_row_is_the_velocity_that_its_impulse_gives():
     """By the mobility of 2 / (kg m^2)."""
     assert one_row(0.0).violation(np.array([0.1]), np.array([0.0])) == pytest.approx([0.2], rel=1e-12)  # [rad/s]
+
+
+@pytest.mark.parametrize("friction", [0.0, 0.02])
+def test_newtons_methods_share_the_code_of_their_equations(monkeypatch, friction):
+    """Both loops of robots with dry friction call one function; the one loop of others contains its operations."""
+    monkeypatch.setattr("legged.compiler.ir.loops_and_tables.LONG", 1)
+    problem = Problem(0, 0.5, friction=friction, fast=3.0)
+    v_free = problem.v_free + 0.1 * np.random.default_rng(1).normal(size=(5, problem.robot.nv))
+
+    def velocities(v_free):
+        problem.v_free = v_free
+        return problem.solve().v_next[0]
+
+    graph = record(velocities, {"v_free": (problem.robot.nv,)})
+    called = [loop.body.loops for loop in graph.loops if loop.body.loops]
+    assert called == ([called[0]] * 2 if friction else []) and all(len(functions) == 1 for functions in called)
+    kernel = Kernel(graph, "velocities")
+    expected = np.array([velocities(v) for v in v_free])
+    np.testing.assert_allclose(kernel(v_free), expected, atol=1e-9)  # the iterations end at residuals of 1e-8
+    np.testing.assert_allclose(kernel(v_free[0]), expected[0], atol=1e-9)

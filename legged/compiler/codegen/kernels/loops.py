@@ -1,6 +1,6 @@
 """The function of a loop, which calls the kernel of its body, and that of a product with a matrix.
 
-A loop (`ir.loops_and_tables`) is
+A loop (`ir.loops_and_tables`), or a function that loops call, is
 
     void legged_<loop>(real *memory)
 
@@ -32,12 +32,14 @@ def body_symbol(loop: Loop) -> str:
     return f"legged_{loop}_body"
 
 
-def assembly(loop: Loop, width: int, element: ElementType) -> Iterator[str]:
-    """Yield the function of a loop on states in `width` lanes."""
+def assembly(loop: Loop, width: int, element: ElementType, work_size: int) -> Iterator[str]:
+    """Yield the function of a loop on states in `width` lanes, whose body has a working memory of `work_size`."""
     w, n = IRWriter(width, element), loop.size
     captured, following = n * width, loop.body.input_size * width
     w.label("start")
     w.assign("alloca [3 x ptr], align 8", "%arrays")
+    if width > 1:  # for one state the body allocates its own
+        w.assign(f"alloca [{work_size} x {element.llvm}], align 64", "%work")
     for k, offset in enumerate((0, captured, following)):
         w.emit(f"store ptr {w.gep('%memory', offset)}, ptr {w.gep('%arrays', k, 'ptr')}, align 8")
     following_state = w.gep("%memory", following)
@@ -49,7 +51,7 @@ def assembly(loop: Loop, width: int, element: ElementType) -> Iterator[str]:
     w.branch(w.assign(f"and i1 {w.any_lane(active)}, {in_range}"), "body", "end")
     w.label("body")
     w.assign("add i64 %k, 1", "%k_next")
-    work = "" if width == 1 else ", ptr null"
+    work = "" if width == 1 else ", ptr %work"
     w.assign(f"call i64 @{body_symbol(loop)}(ptr %arrays{work})")
     w.jump("copy")
     w.label("copy")
