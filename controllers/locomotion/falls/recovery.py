@@ -119,11 +119,11 @@ class Recovery(Wrapper):
         assert isinstance(self.law, Locomotion)
         walker, _ = self.law.start(robot, ground, q, v)
         home = walker.home
-        folded = folded_posture(robot, home)
         on_two, unit, rate = len(home.legs) == 2, walker.planner.time_unit, walker.sampling_rate
         if on_two and self.rest is not None:
             raise DefinitionError(f"robot {robot.name!r} has two legs, and does not lie or sit; leave out `rest`")
         rises, motions, candidates, goal = None, None, None, np.array([0.0, 0.0, 1.0])
+        folded = home.angles if on_two else folded_posture(robot, home)
         if on_two:
             at_home = np.concatenate([robot.base.neutral(), home.angles])
             inertia, stable = np.diag(inertia_matrix(robot, at_home))[robot.base.nv :], _STABLE_ON_TWO

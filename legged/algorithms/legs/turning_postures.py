@@ -15,9 +15,9 @@ from legged.dynamics.kinematics import point_positions
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
-_CONFIGURATIONS = 64  # of each leg, at most, with joints at equal steps between their limits
+_CONFIGURATIONS = 64  # of each limb, at most, with joints at equal steps between their limits
 _FARTHEST = 3.3  # [rad], largest distance of a joint from its standing position
-_ACROSS = 0.3  # weight of longitudinal distances where configurations of legs are compared
+_ACROSS = 0.3  # weight of longitudinal distances where configurations of limbs are compared
 
 
 @checked
@@ -51,7 +51,7 @@ def turning_postures(robot: Robot, home: Home, folded: Array, count: int, arms: 
             [point_positions(robot, np.concatenate([robot.base.neutral(), row]), points) for row in angles]
         )
         places = places[:, (np.ptp(places, axis=0) > 1e-9).any(axis=1)] - place
-        if first is None:
+        if first is None or first[0].shape != places.shape:
             first = places, side
         alike = _alike(first[0], places, side != first[1])
         moves = np.flatnonzero(folds != side)
@@ -62,9 +62,7 @@ def turning_postures(robot: Robot, home: Home, folded: Array, count: int, arms: 
 
 
 def _alike(first: Array, other: Array, is_mirrored: bool) -> Array:
-    """Return the index, (k,), of the configuration of another leg that is nearest to each of the first leg."""
-    if first.shape[1] != other.shape[1]:
-        return np.arange(len(first)) % len(other)
+    """Return the index, (k,), of the configuration of another limb that is nearest to each of the first limb."""
     weights = np.array([_ACROSS, 1.0, 1.0])
     mirrored = first * [1.0, -1.0, 1.0] if is_mirrored else first
     return np.argmin((((mirrored[:, None] - other[None]) * weights) ** 2).sum(axis=(2, 3)), axis=1)
