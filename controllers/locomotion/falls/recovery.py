@@ -41,7 +41,7 @@ _UPRIGHT = 0.6  # [rad], inclination below which it can stand up
 _LOW, _STANDS = 0.4, 0.75
 """Heights of the base over the lowest foot, relative to the standing posture: of a fall, and of a robot that stands."""
 _CANDIDATES = 200  # random postures that the search for motions tries
-_TRIAL_STEP = 2.0  # [period of the law], time step of its simulations, whose servos are implicit
+_TRIAL_STEP = 2.0  # [period of the law], time step of the simulations, whose servos are implicit; with two legs neither
 _ON_COURSE = 0.7  # cosine of the largest deviation of the vertical direction from that of the trials of a motion
 
 
@@ -132,7 +132,7 @@ class Recovery(Wrapper):
             inertia, stable = turning.bounding_inertias(robot, [home.angles, folded, *candidates]), _STABLE
         stiffness = np.minimum(_STIFFNESS * robot.mass * walker.gravity * walker.height, _STIFF * inertia * rate**2)
         damping = np.minimum(_DAMPING * unit * stiffness, stable * inertia * rate)
-        servos, step = Servos(stiffness, damping), _TRIAL_STEP / rate
+        servos, step = Servos(stiffness, damping, is_implicit=not on_two), (1.0 if on_two else _TRIAL_STEP) / rate
         if on_two:
             try:
                 postures = RisingPostures(robot, home)

@@ -176,7 +176,7 @@ class _Search:
             stage.posture(self.postures, node.steps[-1][0], row[:-1]) for node, row in zip(before, x, strict=True)
         ]
         states, lost = self.trials.moved(
-            np.concatenate([node.states for node in before]),
+            self.trials.varied(np.concatenate([node.states for node in before])),
             np.repeat(targets, n, axis=0),
             np.repeat(x[:, -1], n),
             stage.lasts,
@@ -187,6 +187,7 @@ class _Search:
             rows = slice(n * k, n * (k + 1))
             results = [self._result(state, is_lost) for state, is_lost in zip(states[rows], lost[rows], strict=True)]
             vertical = self.trials.verticals(states[rows]).mean(axis=0)
+            vertical /= np.linalg.norm(vertical)  # some of them may have fallen
             score, rate = np.mean(results, axis=0)
             steps = *node.steps, (targets[k], x[k, -1], vertical)
             after.append(_Node(states[rows], steps, score, rate))

@@ -31,19 +31,21 @@ class Servos:
 
     Attributes:
         stiffness: (nj,), [N m/rad] or [N/m]. damping: (nj,), [N m s/rad] or [N s/m].
+        is_implicit: Whether forces are those at the end of a time step, for longer steps.
     """
 
     stiffness: Array
     damping: Array
+    is_implicit: bool = True
 
     def start(self, robot: Robot, ground: Any, q: Array, v: Array) -> Array:
         """Return the memory, (0,); arguments as in `Locomotion.start`."""
         return np.zeros(0)
 
     @property
-    def implicit_gains(self) -> tuple[Array, Array]:
-        """(K_p, K_d), (nj,) each; see `Controller.implicit_gains`."""
-        return self.stiffness, self.damping
+    def implicit_gains(self) -> tuple[Array, Array] | None:
+        """(K_p, K_d), (nj,) each, or None; see `Controller.implicit_gains`."""
+        return (self.stiffness, self.damping) if self.is_implicit else None
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, command: Array) -> Array:
         """Return the forces of the joints, (nj,), [N m] or [N]; other arguments as in `GaitLaw.torque`."""

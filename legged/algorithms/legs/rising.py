@@ -269,5 +269,6 @@ class RisingPostures:
 
         lower, upper = self.lower[free], self.upper[free]
         start = np.clip(near[free], lower + 1e-6, upper - 1e-6)
-        tolerances = {"xtol": _TOLERANCE, "ftol": _TOLERANCE, "gtol": _TOLERANCE}
-        return with_free(least_squares(residuals, start, bounds=(lower, upper), **tolerances).x)
+        tol = _TOLERANCE
+        found = least_squares(residuals, start, bounds=(lower, upper), xtol=tol, ftol=tol, gtol=tol)
+        return with_free(found.x)
