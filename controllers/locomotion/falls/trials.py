@@ -1,0 +1,167 @@
+"""Simulations of a fallen robot whose joints move from posture to posture, in which motions are sought."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from legged.algorithms.legs.posture_search import joint_limits
+from legged.contact.rigid import Rigid
+from legged.dynamics.kinematics import point_positions
+from legged.errors import SimulationWarning
+from legged.robot.robot import Robot
+from legged.simulation.integrators import TimeStepping
+from legged.simulation.stepping.simulation import Simulation
+from legged.spatial import Array
+
+T = TypeVar("T")
+ROBOTS = 64  # that are simulated at the same time
+FRICTION = (0.6, 0.4, 0.8, 1.0)  # coefficients; members of the simulations have them in turn
+_NOISE = 0.03  # [rad] or [m], standard deviation of the joint positions at their start
+
+
+@dataclass(frozen=True, eq=False)
+class Servos:
+    """Springs and dampers of the joints: a command is (initial posture, posture, duration of the motion), (2 nj + 1,).
+
+    Attributes:
+        stiffness: (nj,), [N m/rad] or [N/m]. damping: (nj,), [N m s/rad] or [N s/m].
+        is_implicit: Whether forces are those at the end of a time step, for longer steps.
+    """
+
+    stiffness: Array
+    damping: Array
+    is_implicit: bool = True
+
+    def start(self, robot: Robot, ground: Any, q: Array, v: Array) -> Array:
+        """Return the memory, (0,); arguments as in `Locomotion.start`."""
+        return np.zeros(0)
+
+    @property
+    def implicit_gains(self) -> tuple[Array, Array] | None:
+        """(K_p, K_d), (nj,) each, or None; see `Controller.implicit_gains`."""
+        return (self.stiffness, self.damping) if self.is_implicit else None
+
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, command: Array) -> Array:
+        """Return the forces of the joints, (nj,), [N m] or [N]; other arguments as in `GaitLaw.torque`."""
+        n = len(self.stiffness)
+        desired = interpolated(command[:n], command[n : 2 * n], t / command[2 * n])
+        return self.stiffness * (desired - q[-n:]) - self.damping * v[-n:]
+
+
+def interpolated(start: Array, end: Array, part: Any) -> Array:
+    """Return the joint positions, (nj,), [rad] or [m], of a motion from one posture to another.
+
+    Args:
+        start, end: Joint positions of the postures, (nj,), [rad] or [m], joint coordinates.
+        part: Time since its beginning over its duration, above 0.
+    """
+    x = np.minimum(part, 1.0)
+    return start + x * x * (3.0 - 2.0 * x) * (end - start)
+
+
+class Trials:
+    """Robots that are simulated at the same time on level ground, with different friction.
+
+    Args:
+        robot: The robot, with contact points on all bodies on which it may lie.
+        angles: Joint positions at the start of the first simulation, (nj,), [rad] or [m], joint coordinates.
+        servos: Servos of the joints. unit: sqrt(h / g), [s]. step: Time step, [s].
+    """
+
+    def __init__(self, robot: Robot, angles: Array, servos: Servos, unit: float, step: float) -> None:
+        self.robot, self.unit, self.step = robot, unit, step
+        self.random, self.joints = np.random.default_rng(0), slice(robot.nq - robot.nj, robot.nq)
+        start = np.concatenate([robot.base.neutral(), angles])
+        self._raise(start[None])
+        self.simulation = Simulation(
+            robot,
+            servos,
+            ground=Rigid(friction=FRICTION[0]),
+            num=ROBOTS,
+            q=start,
+            v=np.zeros(robot.nv),
+            vary={"ground.friction": np.resize(FRICTION, ROBOTS)},
+            integrator=TimeStepping(step),
+            fall=False,
+            dtype="float32",
+        )
+
+    def at_rest(self, angles: Array, rotations: Array, within: float, lasts: float) -> tuple[Array, Array]:
+        """Return the states of robots that come to rest from some rotations, (n, nq + nv), and whether each diverged.
+
+        Args:
+            angles: Joint positions, (nj,), [rad] or [m], joint coordinates. rotations: Quaternions, (n, 4).
+            within, lasts: As in `moved`.
+        """
+        q = np.tile(np.concatenate([self.robot.base.neutral(), angles]), (len(rotations), 1))
+        q[:, :4] = rotations / np.linalg.norm(rotations, axis=1)[:, None]
+        self._raise(q)
+        return self.moved(np.column_stack([q, np.zeros((len(q), self.robot.nv))]), angles, within, lasts)
+
+    def varied(self, states: Array) -> Array:
+        """Return states, (n, nq + nv), with other joint positions."""
+        states = states.copy()
+        states[:, self.joints] += _NOISE * self.random.normal(size=(len(states), self.robot.nj))
+        self._raise(states)
+        return states
+
+    def moved(
+        self, states: Array, target: Array, within: Any, lasts: float, begins: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Return the states after motions to given postures, (n, nq + nv), and whether each diverged, (n,).
+
+        Args:
+            states: [q; v], (n, nq + nv). target: Joint positions, (nj,) or (n, nj), [rad] or [m], joint coordinates.
+            within: Durations of the motions to them, a number or (n,), [sqrt(h / g)].
+            lasts: Time simulated, [sqrt(h / g)].
+            begins: Joint positions at which the motions of the servos begin, (n, nj); None for the present ones.
+        """
+        nq, states = self.robot.nq, states.copy()
+        angles = states[:, self.joints] = np.clip(states[:, self.joints], *joint_limits(self.robot))
+        self.simulation.reset(states[:, :nq], states[:, nq:])
+        begins = angles if begins is None else begins
+        durations = np.broadcast_to(np.reshape(within, (-1, 1)) * self.unit, (len(states), 1))
+        command = begins, np.broadcast_to(target, angles.shape), durations
+        self.simulation.step(np.column_stack(command), n=max(1, round(lasts * self.unit / self.step)))
+        after = np.column_stack([self.simulation.q, self.simulation.v])
+        lost = np.array(self.simulation.diverged)
+        after[lost] = states[lost]
+        return after, lost
+
+    def verticals(self, states: Array) -> Array:
+        """Return the unit vectors upward, (n, 3), dimensionless, base axes, in given states, (n, nq + nv)."""
+        return np.array([self.robot.base.pose(state[: self.robot.base.nq])[0][2] for state in states])
+
+    def _raise(self, states: Array) -> None:
+        """Raise robots whose contact points are in the ground onto it; the states, (n, nq or more), change in place."""
+        points = [(contact.link, contact.position) for contact in self.robot.contacts]
+        radii = np.array([contact.radius for contact in self.robot.contacts])
+        for row in states:
+            row[6] -= min(np.min(point_positions(self.robot, row[: self.robot.nq], points)[:, 2] - radii), 0.0)
+
+
+def once(robot: Robot, search: Callable[[], T], *key: Any) -> T:
+    """Return the result of a search, of an earlier one with the same robot and key if there was one.
+
+    A search takes seconds, and the law of each member of a rollout needs its result. Trials that diverge do not warn.
+
+    Args:
+        robot: The robot. search: Function without arguments.
+        key: All else on which the result depends: text, numbers and arrays.
+    """
+    known = _RESULTS.setdefault(robot, {})
+    text = b"".join(part.encode() if isinstance(part, str) else np.asarray(part).tobytes() for part in key)
+    if text not in known:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SimulationWarning)
+            known[text] = search()
+    return known[text]
+
+
+_RESULTS: WeakKeyDictionary[Robot, dict[bytes, Any]] = WeakKeyDictionary()
