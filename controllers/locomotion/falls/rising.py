@@ -114,7 +114,7 @@ def rising_motion(postures: RisingPostures, servos: Servos, unit: float, step: f
     def search() -> Rising | None:
         return _Search(postures, Trials(robot, postures.rest, servos, unit, step)).motion()
 
-    motion = once(robot, search, "rising", postures.nominal, servos.stiffness, servos.damping, unit, step)
+    motion = once(robot, Rising, search, postures.nominal, servos.stiffness, servos.damping, unit, step)
     if motion is None:
         raise DefinitionError(f"no motion was found in which robot {robot.name!r} rises from its front")
     return motion

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import json
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+import legged
 from legged.algorithms.legs.posture_search import joint_limits
+from legged.compiler import MOTION, cached_bytes
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import point_positions
 from legged.errors import SimulationWarning
@@ -19,7 +24,7 @@ from legged.simulation.integrators import TimeStepping
 from legged.simulation.stepping.simulation import Simulation
 from legged.spatial import Array
 
-T = TypeVar("T")
+T = TypeVar("T", bound=tuple)
 ROBOTS = 64  # that are simulated at the same time
 FRICTION = (0.6, 0.4, 0.8, 1.0)  # coefficients; members of the simulations have them in turn
 _NOISE = 0.03  # [rad] or [m], standard deviation of the joint positions at their start
@@ -79,6 +84,7 @@ class Trials:
         self.random, self.joints = np.random.default_rng(0), slice(robot.nq - robot.nj, robot.nq)
         start = np.concatenate([robot.base.neutral(), angles])
         self._raise(start[None])
+        start[6] += 1.0  # [m]: without contact the check of single precision is well conditioned
         self.simulation = Simulation(
             robot,
             servos,
@@ -146,22 +152,34 @@ class Trials:
             row[6] -= min(np.min(point_positions(self.robot, row[: self.robot.nq], points)[:, 2] - radii), 0.0)
 
 
-def once(robot: Robot, search: Callable[[], T], *key: Any) -> T:
-    """Return the result of a search, of an earlier one with the same robot and key if there was one.
+def once(robot: Robot, kind: type[T], search: Callable[[], T | None], *key: Any) -> T | None:
+    """Return the result of a search, of an earlier one with the same robot, kind and key if there was one.
 
-    A search takes seconds, and the law of each member of a rollout needs its result. Trials that diverge do not warn.
+    A search takes tens of seconds, and the law of each member of a rollout needs its result. It is kept in the cache
+    folder as well, for this version of the packages. Trials that diverge do not warn.
 
     Args:
-        robot: The robot. search: Function without arguments.
-        key: All else on which the result depends: text, numbers and arrays.
+        robot: The robot. kind: A tuple of arrays with names. search: Function without arguments; None if it fails.
+        key: All else on which the result depends: numbers and arrays.
     """
     known = _RESULTS.setdefault(robot, {})
-    text = b"".join(part.encode() if isinstance(part, str) else np.asarray(part).tobytes() for part in key)
-    if text not in known:
+    text = b"".join([kind.__name__.encode(), *(np.asarray(part).tobytes() for part in key)])
+
+    def packed() -> bytes:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SimulationWarning)
-            known[text] = search()
+            result = search()
+        buffer = io.BytesIO()
+        np.savez(buffer, *(result or ()), allow_pickle=False)
+        return buffer.getvalue()
+
+    if text not in known:
+        described = json.dumps(robot.describe(), sort_keys=True)
+        content = cached_bytes(packed, described, text.hex(), suffix=MOTION, packages=_PACKAGES)
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            known[text] = kind(*archive.values()) if archive.files else None
     return known[text]
 
 
 _RESULTS: WeakKeyDictionary[Robot, dict[bytes, Any]] = WeakKeyDictionary()
+_PACKAGES = tuple(str(Path(file).parent) for file in (legged.__file__, str(Path(__file__).parents[1])))

@@ -70,7 +70,9 @@ def turning_motions(
     def search() -> Turning:
         return _Search(Trials(robot, folded, servos, unit, step), folded, candidates, goal).motions()
 
-    return once(robot, search, "turning", folded, goal, candidates, servos.stiffness, servos.damping, unit, step)
+    motions = once(robot, Turning, search, folded, goal, candidates, servos.stiffness, servos.damping, unit, step)
+    assert motions is not None
+    return motions
 
 
 def bounding_inertias(robot: Robot, postures: Sequence[Array]) -> Array:

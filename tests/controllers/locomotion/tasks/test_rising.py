@@ -1,5 +1,8 @@
 """Postures in which a robot with two legs and two arms rises from its front, and the search for a motion of them."""
 
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
 import numpy as np
 import pytest
 from oracles.urdfs import all_urdfs
@@ -7,6 +10,7 @@ from oracles.urdfs import all_urdfs
 import controllers
 import legged
 import robots
+from controllers.locomotion.falls import trials
 from controllers.locomotion.falls.rising import LASTS, _Search, rising_motion
 from controllers.locomotion.falls.trials import Servos
 from legged.algorithms.legs.posture_search import joint_limits
@@ -120,6 +124,32 @@ def test_a_stage_keeps_the_best_sequences_and_their_durations(postures, monkeypa
     assert (motion.moves <= LASTS).all() and (motion.verticals == [-1.0, 0.0, 0.0]).all()
     monkeypatch.setattr(_Search, "_result", lambda self, state, is_lost: (state[4], 0.25))
     assert _Search(postures, Still(robot, 0.25)).motion() is None
+
+
+class Found(NamedTuple):
+    """Result of a search."""
+
+    numbers: np.ndarray
+    more: np.ndarray
+
+
+def test_the_result_of_a_search_is_stored_for_robot_and_key(tmp_path, monkeypatch):
+    monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
+    found, searches = Found(np.array([[1.5, -0.25]]), np.array([3.0])), []
+    robot, other = robots.planar_biped(), robots.spatial_biped()
+    for result in (found, None):
+
+        def search(result=result):
+            searches.append(result)
+            return result
+
+        for searched, of, key in ((1, robot, 1.0), (1, robot, 1.0), (2, robot, 2.0), (3, other, 1.0), (3, robot, 2.0)):
+            monkeypatch.setattr(trials, "_RESULTS", WeakKeyDictionary())  # as in another process
+            again = trials.once(of, Found, search, key, np.array(float(result is None)))
+            assert len(searches) == searched
+            np.testing.assert_equal(again, result)
+        searches.clear()
+    assert "6 motions" in str(legged.compiler.cache_contents())
 
 
 @pytest.mark.slow
