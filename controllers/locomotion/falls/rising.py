@@ -17,7 +17,7 @@ from legged.spatial import Array
 PRONE = np.array([-1.0, 0.0, 0.0])
 """Unit vector upward, (3,), dimensionless, base axes, of a robot on its front."""
 _SETTLES = 8.0  # [sqrt(h / g)], in which a robot on its front comes to rest
-_ROUNDS = 2  # of the search, in turns over the hands and over the heels
+_ROUNDS = 8  # of the search at most, in turns over the hands and over the heels
 _KEPT = 6  # sequences of postures that are kept after each stage
 _UPRIGHT, _LEVEL, _WITHIN = 0.8, 0.06, 0.1
 """Of a robot that has risen: least vertical component of the upright axis of its base; largest difference of the

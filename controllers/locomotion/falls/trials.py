@@ -6,6 +6,7 @@ import io
 import json
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,11 +15,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 import legged
-from legged.algorithms.legs.posture_search import joint_limits
+from legged.algorithms.legs.posture_search import inner_limits, joint_limits
 from legged.compiler import MOTION, cached_bytes
 from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import point_positions
-from legged.errors import SimulationWarning
+from legged.errors import SimulationWarning, TraceError
 from legged.robot.robot import Robot
 from legged.simulation.integrators import TimeStepping
 from legged.simulation.stepping.simulation import Simulation
@@ -82,21 +83,26 @@ class Trials:
     def __init__(self, robot: Robot, angles: Array, servos: Servos, unit: float, step: float) -> None:
         self.robot, self.unit, self.step = robot, unit, step
         self.random, self.joints = np.random.default_rng(0), slice(robot.nq - robot.nj, robot.nq)
-        start = np.concatenate([robot.base.neutral(), angles])
+        start = np.concatenate([robot.base.neutral(), np.clip(angles, *inner_limits(robot))])
         self._raise(start[None])
-        start[6] += 1.0  # [m]: without contact the check of single precision is well conditioned
-        self.simulation = Simulation(
-            robot,
-            servos,
-            ground=Rigid(friction=FRICTION[0]),
-            num=ROBOTS,
-            q=start,
-            v=np.zeros(robot.nv),
-            vary={"ground.friction": np.resize(FRICTION, ROBOTS)},
-            integrator=TimeStepping(step),
-            fall=False,
-            dtype="float32",
-        )
+        start[6] += 1.0  # [m]; without contacts and stops the check of single precision does not depend on rounding
+        command = np.concatenate([start[self.joints], start[self.joints], [unit]])
+        for dtype in ("float32", "float64"):  # the check of single precision fails for K1 in its MJCF file
+            self.simulation = Simulation(
+                robot,
+                servos,
+                ground=Rigid(friction=FRICTION[0]),
+                num=ROBOTS,
+                q=start,
+                v=np.zeros(robot.nv),
+                vary={"ground.friction": np.resize(FRICTION, ROBOTS)},
+                integrator=TimeStepping(step),
+                fall=False,
+                dtype=dtype,
+            )
+            with suppress(TraceError):  # double precision steps in Python at worst
+                self.simulation.step(np.tile(command, (ROBOTS, 1)))
+                break
 
     def at_rest(self, angles: Array, rotations: Array, within: float, lasts: float) -> tuple[Array, Array]:
         """Return the states of robots that come to rest from some rotations, (n, nq + nv), and whether each diverged.
