@@ -108,7 +108,8 @@ class Trials:
         """Return the states of robots that come to rest from some rotations, (n, nq + nv), and whether each diverged.
 
         Args:
-            angles: Joint positions, (nj,), [rad] or [m], joint coordinates. rotations: Quaternions, (n, 4).
+            angles: Joint positions, (nj,), [rad] or [m], joint coordinates.
+            rotations: Quaternions, (n, 4), dimensionless, base to world axes.
             within, lasts: As in `moved`.
         """
         q = np.tile(np.concatenate([self.robot.base.neutral(), angles]), (len(rotations), 1))
@@ -117,7 +118,11 @@ class Trials:
         return self.moved(np.column_stack([q, np.zeros((len(q), self.robot.nv))]), angles, within, lasts)
 
     def varied(self, states: Array) -> Array:
-        """Return states, (n, nq + nv), with other joint positions."""
+        """Return states with other joint positions, (n, nq + nv).
+
+        Args:
+            states: [q; v], (n, nq + nv), mixed units, as in `Robot`.
+        """
         states = states.copy()
         states[:, self.joints] += _NOISE * self.random.normal(size=(len(states), self.robot.nj))
         self._raise(states)
@@ -129,10 +134,12 @@ class Trials:
         """Return the states after motions to given postures, (n, nq + nv), and whether each diverged, (n,).
 
         Args:
-            states: [q; v], (n, nq + nv). target: Joint positions, (nj,) or (n, nj), [rad] or [m], joint coordinates.
+            states: [q; v], (n, nq + nv), mixed units, as in `Robot`.
+            target: Joint positions, (nj,) or (n, nj), [rad] or [m], joint coordinates.
             within: Durations of the motions to them, a number or (n,), [sqrt(h / g)].
             lasts: Time simulated, [sqrt(h / g)].
-            begins: Joint positions at which the motions of the servos begin, (n, nj); None for the present ones.
+            begins: Joint positions at which the motions of the servos begin, (n, nj), [rad] or [m], joint coordinates;
+                None for the present ones.
         """
         nq, states = self.robot.nq, states.copy()
         angles = states[:, self.joints] = np.clip(states[:, self.joints], *joint_limits(self.robot))
@@ -147,7 +154,11 @@ class Trials:
         return after, lost
 
     def verticals(self, states: Array) -> Array:
-        """Return the unit vectors upward, (n, 3), dimensionless, base axes, in given states, (n, nq + nv)."""
+        """Return the unit vectors upward in given states, (n, 3), dimensionless, base axes.
+
+        Args:
+            states: [q; v], (n, nq + nv), mixed units, as in `Robot`.
+        """
         return np.array([self.robot.base.pose(state[: self.robot.base.nq])[0][2] for state in states])
 
     def _raise(self, states: Array) -> None:

@@ -198,7 +198,7 @@ class RisingPostures:
 
         Args:
             hand, bends: Place of the hands and rotations of the legs, (3,) each, as in `NOMINAL`.
-            near: Initial positions of the arms, (nj,), [rad] or [m].
+            near: Initial positions of the joints, (nj,), [rad] or [m], joint coordinates.
         """
         angles = self.rest.copy()
         angles[self.pitch] = np.clip(self.signs * bends, self.lower[self.pitch], self.upper[self.pitch])

@@ -15,6 +15,7 @@ from controllers.locomotion.falls.rising import LASTS, _Search, rising_motion
 from controllers.locomotion.falls.trials import Servos
 from legged.algorithms.legs.posture_search import joint_limits
 from legged.algorithms.legs.rising import NOMINAL, RisingPostures, limb_ends
+from legged.compiler import cache_contents
 from legged.dynamics.kinematics import center_of_mass, link_poses, point_positions
 from legged.environments.tasks.standing_up import with_body_contacts
 from legged.errors import DefinitionError
@@ -149,7 +150,7 @@ def test_the_result_of_a_search_is_stored_for_robot_and_key(tmp_path, monkeypatc
             assert len(searches) == searched
             np.testing.assert_equal(again, result)
         searches.clear()
-    assert "6 motions" in str(legged.compiler.cache_contents())
+    assert "6 motions" in str(cache_contents())
 
 
 @pytest.mark.slow
