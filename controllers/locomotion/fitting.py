@@ -51,7 +51,7 @@ _BRAKED = 0.5
 _LEAST_DUTY, LEAST_DUTY_ON_TWO = 0.37, 0.52
 """Least duty factors of fast gaits."""
 DUTY_OF_SHORT_STEPS = 0.46
-"""Duty factor of a walk of very slow legs, see `has_very_slow_legs`."""
+"""Duty factor of a walk with short steps, see `has_very_slow_legs`."""
 _LOADED = 0.55
 """Largest share of a joint's torque that the mean force of a stance takes in the standing posture, in fast gaits."""
 _NARROW = 0.02

@@ -144,7 +144,9 @@ class Locomotion:
         clearance, speeds, (joint, available, rising) = swing_limits(robot, home, self.clearance, swing)
         duty = min(gaits.least_duty, *(duty for _, duty in duties))
         speeds = speeds * (1.0 - duty) / duty  # of the body over a foot that stands
-        speeds = speeds * min(1.0, 2.0 * duty)  # between flights it presses with more than the weight, and is slower
+        speeds = speeds * min(
+            1.0, 2.0 * duty
+        )  # with flights, forces in stance exceed the weight, and joints are slower
         fastest = np.minimum(fastest, [*speeds, np.inf])
         if on_two:
             fastest[0] = min(fastest[0], gaits.fastest_in_reach(duty))
@@ -191,9 +193,10 @@ class Locomotion:
         schedules, on_two = [], len(stances) == 2
         quick = QUICK if any(steps.narrow) or planner.inclined.has_weak_waist else 1.0
         has_short_steps = on_two and has_very_slow_legs(robot, home)
-        if has_short_steps:  # unless joints of the leg cannot even raise the foot in this time
+        if has_short_steps:  # unless the joint that bounds the speed hardly raises the foot in this time
             swing = quick * GAITS["trot"].period * planner.time_unit * (1.0 - DUTY_OF_SHORT_STEPS)
-            has_short_steps = swing_limits(robot, home, LEAST_RISE, swing)[2][2] <= RISING
+            _, _, (_, _, rising) = swing_limits(robot, home, LEAST_RISE, swing)
+            has_short_steps = rising <= RISING
         for begin, gait in sorted(gaits.items()):
             is_short = gait == "walk" and has_short_steps
             named = "trot" if is_short else gait

@@ -170,7 +170,7 @@ def _root_findings(tree: Tree, floating: bool) -> Iterator[Finding]:
 def _repeated_findings(tree: Tree) -> Iterator[Finding]:
     repeated = tree.description.repeated
     for kind, tag in dict.fromkeys((kind, tag) for kind, _, tag in repeated):
-        names = [name for owner, name, element in repeated if (owner, element) == (kind, tag)]
+        names = [name for of, name, element in repeated if (of, element) == (kind, tag)]
         words = f"more than one <{tag}>; the first is used, as in the parser of ROS; remove the others"
         yield Finding("suspicious", "repeated", links_text(names) if kind == "link" else _joints(names), words)
 

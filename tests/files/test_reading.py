@@ -87,7 +87,7 @@ REPEATED = {
         "link 'left_thigh'",
     ),
 }
-"""Element, another one that a file states after it twice, and where the audit reports it."""
+"""Element, another one after its first two occurrences, and where the audit reports it."""
 
 
 @pytest.mark.parametrize("tag", REPEATED)

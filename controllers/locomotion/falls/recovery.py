@@ -27,7 +27,7 @@ from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
-MODES = ("walks", "damps", "folds its legs", "stands up", "turns over", "lies", "sits", "rises")
+MODES = ("walks", "damps", "folds its limbs", "stands up", "turns over", "lies", "sits", "rises")
 WALKS, DAMPS, FOLDS, STANDS_UP, TURNS, LIES, SITS, RISES = range(8)
 # Durations in units of sqrt(h / g), with the height h of the center of mass of the standing robot; of each mode, and of
 # the motion to its posture from its beginning. Those of `RISES` depend on the posture.
@@ -41,8 +41,8 @@ _UPRIGHT = 0.6  # [rad], inclination below which it can stand up
 _LOW, _STANDS = 0.4, 0.75
 """Heights of the base over the lowest foot, relative to the standing posture: of a fall, and of a robot that stands."""
 _CANDIDATES = 200  # random postures that the search for motions tries
-_TRIAL_STEP = 2.0  # [period of the law], time step of the simulations, whose servos are implicit; with two legs neither
-_ON_COURSE = 0.7  # cosine of the largest deviation of the vertical direction from that of the trials of a motion
+_TRIAL_STEP = 2.0  # [period of the law], time step of trials, with implicit servos; with two legs 1.0, explicit
+_ON_COURSE = 0.7  # least cosine of the angle between the direction upward, base axes, and that in the trials
 
 
 class _Memory(NamedTuple):
@@ -72,13 +72,13 @@ class Recovery(Wrapper):
     A robot has fallen when its base is inclined by more than 1 rad, or lower than 0.4 of its height in the standing
     posture. Its joints are then damped. A robot with more than two legs folds its legs. On its side or its back it
     turns over by motions that simulations at the start have found (`controllers.locomotion.falls.turning`), folds its
-    legs, and stretches them to the standing posture; the law then starts anew in the present place. HyQ and HyQReal
-    remain on their back.
+    legs, and stretches them to the standing posture; the law then starts anew in the present place. HyQ, HyQReal
+    and HyQReal 2 remain on their back.
 
     A robot with two legs and two arms moves its arms sideways instead, turns to its front, and rises by a motion that
     simulations at the start have found, too (`controllers.locomotion.falls.rising`): its hands push the trunk up, its
     legs are drawn under the trunk, it comes onto its soles with its hands on the ground or over its heels, and raises
-    its trunk; then the law starts anew. If none is found, as for NAO and TienKung 2 Lite, or if it has no two
+    its trunk; then the law starts anew. If none is found (docs/reference/locomotion_results.md), or if it has no two
     arms, it remains damped, with a warning at the start. A search takes up to two minutes of processor time and is done
     once for each robot, as its result is kept in the cache folder. A robot that falls again repeats the sequence.
 
@@ -247,7 +247,7 @@ class Recovery(Wrapper):
         )
 
     def _target(self, mode: Any, posture: Any) -> Array:
-        """Return the posture of a mode, (nj,), [rad] or [m]; `posture` is its number in `TURNS`."""
+        """Return the posture of a mode, (nj,), [rad] or [m]; `posture` is its number in `TURNS` and `RISES`."""
         target = _of_mode(mode, self._postures)
         if self._turning is not None:
             turns = self._turning.postures.reshape(-1, target.size)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from controllers.locomotion.falls.trials import FRICTION, ROBOTS, Servos, Trials, once
+from controllers.locomotion.falls.trials import FRICTION, ROBOTS, Servos, Trials, stored_motion
 from legged.algorithms.legs.rising import BENT, RisingPostures
 from legged.dynamics.kinematics import center_of_mass, momentum, point_positions
 from legged.errors import DefinitionError
@@ -26,7 +26,7 @@ heights of toes and heels, [height of the hips]; least distance of the capture p
 _SURE, _LEAST = 0.7, 0.5  # share of successes that ends the search, and of a motion that is used
 _MIDDLE = 0.6  # of the capture point from the heels, 0, to the toes, 1, where it is best
 
-_Maker = Callable[[RisingPostures, Array, Array], Array]  # of a posture from the one before and parameters
+_Maker = Callable[[RisingPostures, Array, Array], Array]  # (postures, posture before, parameters) -> joint positions
 
 
 def _limbs(nominal: int) -> _Maker:
@@ -48,13 +48,14 @@ def _on_soles(nominal: int | None) -> _Maker:
 
 
 class _Stage(NamedTuple):
-    """Random postures, and durations of the motions to them.
+    """Distribution of random postures, and of durations of the motions to them.
 
     Attributes:
         posture: Function that makes them. lasts: Duration of the stage, [sqrt(h / g)].
-        middle, half: Middles and halves of the ranges of its parameters: place of the hands, and rotations of hip and
-            knee or their difference; or share, inclination, and height and distance of the hands. The last one is the
-            duration of the motion, [sqrt(h / g)].
+        middle, half: Middles and halves of the ranges of its parameters: place of the hands, [arm length], and
+            rotations of hip and knee or their difference, [rad]; or place of the center of mass over the soles, from
+            the heels, 0, to the toes, 1, inclination of the trunk, [rad], and height and distance of the hands, [leg
+            length]. The last one is the duration of the motion, [sqrt(h / g)].
     """
 
     posture: _Maker
@@ -82,7 +83,8 @@ _LAST_STAGES = tuple(  # raise the trunk
 )
 _FIRST = ((1, 3.0, 3.5), (2, 3.0, 3.5))  # number of a nominal posture, and durations, of the motions before these
 LASTS = tuple(x[-1] for x in _FIRST) + tuple(x.lasts for x in (*_FIRST_STAGES, *_WAYS[0], *_LAST_STAGES))
-"""Times from the beginnings of the motions to the postures of `Rising` to those of the next, [sqrt(h / g)]."""
+"""Time from the beginning of the motion to each posture of `Rising` to that of the next one, [sqrt(h / g)], the same
+for both ways."""
 
 
 class Rising(NamedTuple):
@@ -114,7 +116,7 @@ def rising_motion(postures: RisingPostures, servos: Servos, unit: float, step: f
     def search() -> Rising | None:
         return _Search(postures, Trials(robot, postures.rest, servos, unit, step)).motion()
 
-    motion = once(robot, Rising, search, postures.nominal, servos.stiffness, servos.damping, unit, step)
+    motion = stored_motion(robot, Rising, search, postures.nominal, *servos.numbers, unit, step)
     if motion is None:
         raise DefinitionError(f"no motion was found in which robot {robot.name!r} rises from its front")
     return motion
@@ -123,7 +125,8 @@ def rising_motion(postures: RisingPostures, servos: Servos, unit: float, step: f
 class _Node(NamedTuple):
     """Robots on different ground that have come through the same postures, with their states, (n, nq + nv).
 
-    Steps are those of `Rising`: a posture, the duration of the motion to it, and the unit vector upward after it.
+    Steps are those of `Rising`: a posture, the duration of the motion to it, and the unit vector upward after it. The
+    score and the rate of success are means over the robots.
     """
 
     states: Array
@@ -137,8 +140,8 @@ class _Search:
         self.postures, self.trials, self.robot = postures, trials, trials.robot
         self.ends = [*postures.toes, *postures.heels]
         standing = np.concatenate([self.robot.base.neutral(), postures.home.angles])
-        toes = point_positions(self.robot, standing, postures.toes)
-        self.width = np.linalg.norm((toes[0] - toes[1])[:2])
+        left, right, left_heel, right_heel = point_positions(self.robot, standing, self.ends)[:, :2]
+        self.width = 0.5 * np.linalg.norm(left + left_heel - right - right_heel)
 
     def motion(self) -> Rising | None:
         """Return the best motion."""
@@ -147,7 +150,7 @@ class _Search:
             nodes = start
             for stage in (*_FIRST_STAGES, *_WAYS[number % 2], *_LAST_STAGES):
                 nodes = self._tried(stage, nodes)
-            best = max((node for node in [best, nodes[0]] if node is not None), key=lambda node: node.rate)
+            best = max(([best] if best else []) + nodes, key=lambda node: (node.rate, node.score))
             if best.rate > _SURE:
                 break
         if best is None or best.rate < _LEAST:
@@ -163,7 +166,7 @@ class _Search:
         for number, moves, lasts in _FIRST:
             states, _ = self.trials.moved(states, nominal[number], moves, lasts, begins)
             begins = np.tile(nominal[number], (ROBOTS, 1))
-            steps.append((nominal[number], moves, self.trials.verticals(states).mean(axis=0)))
+            steps.append((nominal[number], moves, self._vertical(states)))
         groups = [states[k : k + n] for k in range(0, ROBOTS, n)]
         return [_Node(group, tuple(steps), 0.0, 0.0) for group in groups]
 
@@ -186,15 +189,18 @@ class _Search:
         for k, node in enumerate(before):
             rows = slice(n * k, n * (k + 1))
             results = [self._result(state, is_lost) for state, is_lost in zip(states[rows], lost[rows], strict=True)]
-            vertical = self.trials.verticals(states[rows]).mean(axis=0)
-            vertical /= np.linalg.norm(vertical)  # some of them may have fallen
             score, rate = np.mean(results, axis=0)
-            steps = *node.steps, (targets[k], x[k, -1], vertical)
+            steps = *node.steps, (targets[k], x[k, -1], self._vertical(states[rows]))
             after.append(_Node(states[rows], steps, score, rate))
         return sorted(after, key=lambda node: -node.score)[:_KEPT]
 
+    def _vertical(self, states: Array) -> Array:
+        """Return the mean of the unit vectors upward, (3,), dimensionless, base axes; some robots may have fallen."""
+        mean = self.trials.verticals(states).mean(axis=0)
+        return mean / np.linalg.norm(mean)
+
     def _result(self, state: Array, is_lost: Any) -> tuple[float, float]:
-        """Return how far a robot has risen, and 1 if it has risen completely, otherwise 0."""
+        """Return the score of a state, dimensionless, and 1 if the robot has risen, otherwise 0."""
         robot, trials = self.robot, self.trials
         q, v = state[: robot.nq], state[robot.nq :]
         R, origin = robot.base.pose(q[: robot.base.nq])
@@ -210,6 +216,6 @@ class _Search:
         lengths = np.linalg.norm(left - left_heel) * np.linalg.norm(right - right_heel) + 1e-9
         yaw = np.arccos(np.clip((left - left_heel) @ (right - right_heel) / lengths, -1.0, 1.0))
         score = R[2, 2] + min(height, 1.0) - 10.0 * min(difference, 0.1) - min(abs(share - _MIDDLE), 1.0)
-        score -= 0.7 * abs(width - self.width) / self.postures.length + 0.3 * yaw  # it is to walk from this stance
+        score -= 0.7 * abs(width - self.width) / self.postures.length + 0.3 * yaw  # walking begins from this stance
         risen = R[2, 2] > _UPRIGHT and difference < _LEVEL and _WITHIN < share < 1.0 - _WITHIN
         return (-9.0, 0.0) if is_lost else (float(score), float(risen))

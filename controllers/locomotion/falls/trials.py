@@ -1,4 +1,4 @@
-"""Simulations of a fallen robot whose joints move from posture to posture, in which motions are sought."""
+"""Simulations of a fallen robot whose joints move from posture to posture, with which motions are searched for."""
 
 from __future__ import annotations
 
@@ -49,6 +49,11 @@ class Servos:
         return np.zeros(0)
 
     @property
+    def numbers(self) -> tuple[Array, Array, float]:
+        """Stiffness and damping, and 1 for implicit forces, otherwise 0: all that distinguishes servos of one robot."""
+        return self.stiffness, self.damping, float(self.is_implicit)
+
+    @property
     def implicit_gains(self) -> tuple[Array, Array] | None:
         """(K_p, K_d), (nj,) each, or None; see `Controller.implicit_gains`."""
         return (self.stiffness, self.damping) if self.is_implicit else None
@@ -85,9 +90,9 @@ class Trials:
         self.random, self.joints = np.random.default_rng(0), slice(robot.nq - robot.nj, robot.nq)
         start = np.concatenate([robot.base.neutral(), np.clip(angles, *inner_limits(robot))])
         self._raise(start[None])
-        start[6] += 1.0  # [m]; without contacts and stops the check of single precision does not depend on rounding
+        start[6] += 1.0  # [m]; `step` compares single with double precision, which contacts would disturb
         command = np.concatenate([start[self.joints], start[self.joints], [unit]])
-        for dtype in ("float32", "float64"):  # the check of single precision fails for K1 in its MJCF file
+        for dtype in ("float32", "float64"):  # `step` refuses single precision that is too inaccurate
             self.simulation = Simulation(
                 robot,
                 servos,
@@ -100,7 +105,7 @@ class Trials:
                 fall=False,
                 dtype=dtype,
             )
-            with suppress(TraceError):  # double precision steps in Python at worst
+            with suppress(TraceError):
                 self.simulation.step(np.tile(command, (ROBOTS, 1)))
                 break
 
@@ -118,7 +123,7 @@ class Trials:
         return self.moved(np.column_stack([q, np.zeros((len(q), self.robot.nv))]), angles, within, lasts)
 
     def varied(self, states: Array) -> Array:
-        """Return states with other joint positions, (n, nq + nv).
+        """Return states with random deviations `_NOISE` of the joint positions, (n, nq + nv).
 
         Args:
             states: [q; v], (n, nq + nv), mixed units, as in `Robot`.
@@ -169,11 +174,11 @@ class Trials:
             row[6] -= min(np.min(point_positions(self.robot, row[: self.robot.nq], points)[:, 2] - radii), 0.0)
 
 
-def once(robot: Robot, kind: type[T], search: Callable[[], T | None], *key: Any) -> T | None:
-    """Return the result of a search, of an earlier one with the same robot, kind and key if there was one.
+def stored_motion(robot: Robot, kind: type[T], search: Callable[[], T | None], *key: Any) -> T | None:
+    """Return the result of a search; one that was done before with the same robot, kind and key is not repeated.
 
     A search takes tens of seconds, and the law of each member of a rollout needs its result. It is kept in the cache
-    folder as well, for this version of the packages. Trials that diverge do not warn.
+    folder as well, for this version of the packages. Warnings of trials that diverge are suppressed.
 
     Args:
         robot: The robot. kind: A tuple of arrays with names. search: Function without arguments; None if it fails.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from controllers.locomotion.falls.trials import FRICTION, ROBOTS, Servos, Trials, once
+from controllers.locomotion.falls.trials import FRICTION, ROBOTS, Servos, Trials, stored_motion
 from legged.compiler.ir import where
 from legged.dynamics.inertia import inertia_matrix
 from legged.robot.robot import Robot
@@ -70,7 +70,7 @@ def turning_motions(
     def search() -> Turning:
         return _Search(Trials(robot, folded, servos, unit, step), folded, candidates, goal).motions()
 
-    motions = once(robot, Turning, search, folded, goal, candidates, servos.stiffness, servos.damping, unit, step)
+    motions = stored_motion(robot, Turning, search, folded, goal, candidates, *servos.numbers, unit, step)
     assert motions is not None
     return motions
 

@@ -37,8 +37,8 @@ height h of the center of mass. Hips are as high as the joints need it."""
 _SLOW, _VERY_SLOW = 3.0, 1.4
 """Largest speeds of a pitch joint, [sqrt(g / h)] with the length h of the leg, below which it is slow and very slow."""
 _TURNED = 0.2
-"""Sine of the angle, more than that with lower hips, from which on a sole counts as turned, as that of a leg that is
-too short to stand level at a height."""
+"""Increase of the sine of the angle of a sole over its least value with lower hips, above which the sole counts as
+turned: the leg is too short to keep it level."""
 _AHEAD = 1e-3
 """Distance of the places that weak ankles hold from the middle of the soles, over the length of a leg, from which on
 the robot stands over them."""

@@ -169,7 +169,8 @@ def cached_bytes(compute: Callable[[], bytes], *key: str, suffix: str = MESH, pa
         compute: Function that returns the content.
         key: Texts on which the content depends.
         suffix: Of the file.
-        packages: Folders of Python files on which it depends as well; while they change, nothing is stored.
+        packages: Folders of Python files on which it depends as well; if one has changed since the import, nothing is
+            stored.
     """
     digests = [_source_digest(folder) for folder in packages]
     sources = [digest for digest in digests if digest is not None]

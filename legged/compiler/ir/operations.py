@@ -180,7 +180,7 @@ class Loop(str):
 
     def value(self, index: int, *numbers: float) -> float:
         """Return an entry of the final state for the initial state and the captured values."""
-        return float(_final_state(self, numbers)[index])
+        return float(_final_state(self, np.array(numbers, dtype=float).tobytes())[index])
 
 
 def nested_loops(graph: Graph) -> tuple[Loop, ...]:
@@ -188,9 +188,10 @@ def nested_loops(graph: Graph) -> tuple[Loop, ...]:
     return tuple(dict.fromkeys([inner for loop in graph.loops for inner in (loop, *nested_loops(loop.body))]))
 
 
-@lru_cache(8)  # all entries have the same arguments
-def _final_state(loop: Loop, numbers: tuple[float, ...]) -> np.ndarray:
-    state, captured = np.array(numbers[: loop.size]), np.array(numbers[loop.size :])
+@lru_cache(8)  # `Loop.value` asks for the entries of the same state in turn
+def _final_state(loop: Loop, numbers: bytes) -> np.ndarray:
+    """Return the state after a loop, (n,), for the doubles of the initial state and the captured values."""
+    state, captured = np.split(np.frombuffer(numbers), [loop.size])
     for _ in range(loop.most):
         if not state[-1] > 0.0:
             break

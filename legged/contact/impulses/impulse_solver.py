@@ -194,7 +194,7 @@ def _jointly(
     """
     if system.rows.has_friction:  # otherwise few steps need iterations, and their code would slow down all
         start = _attempt(problem, target, system, start, min(ATTEMPT, iterations), tolerance, goal)
-    else:  # the proximal method has more steps to solve: what does not depend on the impulses is computed before it
+    else:  # traced here, the operations that do not depend on the impulses are computed once, before the loop
         system.after(start.p)
     return proximal_newton(problem, target, system, start, iterations, enough, goal, start.v)
 

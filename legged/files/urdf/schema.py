@@ -145,10 +145,12 @@ def repeated_elements(root: Any) -> tuple[tuple[str, str, str], ...]:
         root: Root element (lxml), before `check_schema`.
 
     Returns:
-        "link" or "joint", its name, and the tag of the element, such as ("joint", "left_hip", "axis"), for each.
+        "link" or "joint", its name, and the tag, such as ("joint", "left_hip", "axis"), of each such element.
     """
     owners = [("link", link, link, _LINK) for link in root.iterfind("link")]
-    owners += [("link", link, inertial, _INERTIAL) for _, link, *_ in owners for inertial in link.findall("inertial")]
+    owners += [
+        ("link", link, inertial, _INERTIAL) for _, link, *_ in owners for inertial in link.findall("inertial")[:1]
+    ]
     owners += [("joint", joint, joint, _JOINT) for joint in root.iterfind("joint")]
     return tuple(
         (kind, owner.get("name") or "", tag)

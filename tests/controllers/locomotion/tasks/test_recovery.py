@@ -115,7 +115,7 @@ def on_g1(monkeypatch):
 
 
 @pytest.mark.skipif(G1 is None, reason="example_robot_data, of the extra test, is not installed")
-def test_a_humanoid_on_its_front_rises_and_turns_over_on_its_back(on_g1):
+def test_a_humanoid_rises_from_its_front_and_turns_over_from_its_back(on_g1):
     q, v, wrenches, started, memory = on_g1
 
     def after(mode, pitch):
@@ -123,10 +123,10 @@ def test_a_humanoid_on_its_front_rises_and_turns_over_on_its_back(on_g1):
         memory[:4] = mode, 0.0, 0.0, 0.0
         return started.mode(started.update(5.0, 0.0, lying, v, wrenches, memory))
 
-    assert after(DAMPS, 1.57) == "folds its legs"
+    assert after(DAMPS, 1.57) == "folds its limbs"
     assert after(FOLDS, 1.57) == "rises"
     assert after(FOLDS, -1.57) == "turns over"
-    assert after(TURNS, 1.57) == "folds its legs"
+    assert after(TURNS, 1.57) == "folds its limbs"
     assert after(TURNS, -1.57) == "turns over"
 
 

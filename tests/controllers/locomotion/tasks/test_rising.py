@@ -146,7 +146,7 @@ def test_the_result_of_a_search_is_stored_for_robot_and_key(tmp_path, monkeypatc
 
         for searched, of, key in ((1, robot, 1.0), (1, robot, 1.0), (2, robot, 2.0), (3, other, 1.0), (3, robot, 2.0)):
             monkeypatch.setattr(trials, "_RESULTS", WeakKeyDictionary())  # as in another process
-            again = trials.once(of, Found, search, key, np.array(float(result is None)))
+            again = trials.stored_motion(of, Found, search, key, np.array(float(result is None)))
             assert len(searches) == searched
             np.testing.assert_equal(again, result)
         searches.clear()
