@@ -50,7 +50,7 @@ class Servos:
 
     @property
     def numbers(self) -> tuple[Array, Array, float]:
-        """Stiffness and damping, and 1 for implicit forces, otherwise 0: all that distinguishes servos of one robot."""
+        """All that distinguishes servos of a robot: stiffness and damping, (nj,) each, and 1.0 for implicit forces."""
         return self.stiffness, self.damping, float(self.is_implicit)
 
     @property
