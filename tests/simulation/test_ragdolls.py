@@ -35,7 +35,9 @@ def falling(robot, height, seed):
     return q, v
 
 
-@pytest.mark.parametrize("name", robots.__all__)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "five_bar_quadruped")) for name in robots.__all__]
+)
 def test_the_energy_of_a_falling_robot_does_not_rise_by_more_than_the_error_of_its_steps(name):
     """The error is proportional to the step, relative to the energy that the motion moves."""
     robot = made(name)

@@ -10,7 +10,7 @@ from oracles.urdfs import all_urdfs
 import controllers
 import legged
 import robots
-from controllers.locomotion.falls import trials
+from controllers.locomotion.falls import rising, trials
 from controllers.locomotion.falls.rising import LASTS, _Search, rising_motion
 from controllers.locomotion.falls.trials import Servos
 from legged.algorithms.legs.posture_search import joint_limits
@@ -124,6 +124,7 @@ def test_a_stage_keeps_the_best_sequences_and_their_durations(postures, monkeypa
     assert motion.postures.shape == (len(LASTS), robot.nj) and motion.moves.shape == (len(LASTS),)
     assert (motion.moves <= LASTS).all() and (motion.verticals == [-1.0, 0.0, 0.0]).all()
     monkeypatch.setattr(_Search, "_result", lambda self, state, is_lost: (state[4], 0.25))
+    monkeypatch.setattr(rising, "_ROUNDS", 1)
     assert _Search(postures, Still(robot, 0.25)).motion() is None
 
 
