@@ -173,8 +173,8 @@ def test_loops_share_the_code_of_a_function_that_they_call(short):
     np.testing.assert_allclose(graph.evaluate(x[3], k[3]), expected[3], rtol=1e-14, atol=1e-15)
 
 
-def test_counts_and_sizes_hold_the_functions_that_loops_call(short, monkeypatch):
-    """They are those without calls."""
+def test_counts_contain_the_functions_that_loops_call(short, monkeypatch):
+    """They equal those of functions that are copied into the loops."""
     called = record(fixed_point, {"x": (2,), "k": ()})
     monkeypatch.setattr(loops_and_tables, "LONG", 1000)
     inlined = record(fixed_point, {"x": (2,), "k": ()})

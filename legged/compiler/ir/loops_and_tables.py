@@ -59,9 +59,9 @@ def _traced(step: Callable[[Array], Array], state: Array, most: int, tracer: Tra
 def call(function: Callable[..., Array], static: Any, *arrays: Array) -> Array:
     """Return function(static, *arrays), whose machine code is shared by all calls with alike arguments.
 
-    Arguments are alike if the same of their entries are constants and equal to each other. The function is traced once
-    for all of them, and is a `Loop` of one iteration. A function of less than `LONG` operations is part of the code
-    that calls it.
+    Arguments of two calls are alike if their shapes agree, the same entries are constants of the same values, and the
+    same other entries are equal to each other. The function is traced once for all of them, and is a `Loop` of one
+    iteration. A function of fewer than `LONG` operations is copied into the code that calls it.
 
     Args:
         function: Plain NumPy code that uses its arguments alone and returns an array, (...), mixed units; while traced
@@ -117,7 +117,7 @@ def _body(
 
     Args:
         made: All expressions of the tracer.
-        inputs: The state before the step, or the captured values after `initial` entries of a state that has no use.
+        inputs: The state before the step, or the captured values after `initial` entries of an unused state.
         results: The state after the step.
         initial: Number of these entries.
     """

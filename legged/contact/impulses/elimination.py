@@ -18,7 +18,7 @@ def solved_with_blocks(columns: Sequence[Sequence[int]], M: Array, b: Array, *bl
     """Return the solution x of (M + sum of B^T S B) x = b, (n,), for blocks B, each in some of the n columns.
 
     Args:
-        columns: Those of each block. M: Symmetric positive definite matrix, (n, n), mixed units.
+        columns: Indices of the columns of each block. M: Symmetric positive definite matrix, (n, n), mixed units.
         b: Right-hand side, (n,), mixed units. blocks_and_slopes: All blocks B, then S of each block, mixed units.
     """
     H, count = M.copy(), len(columns)
