@@ -138,6 +138,40 @@ def test_ends_of_limbs_are_found_below_long_trunks_and_on_legs_that_are_level_at
     assert [foot.link for foot in legged.load(path).audit.feet] == ["left_end", "right_end"]
 
 
+SHANK = """<robot name="robot"><link name="base">{body}</link>{legs}</robot>"""
+INERTIAL = (
+    """<inertial><mass value="1"/><inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial>"""
+)
+LEG = """
+<link name="{side}_thigh">{inertial}</link>
+<joint name="{side}_hip" type="revolute"><parent link="base"/><child link="{side}_thigh"/><origin xyz="0 {y} 0"/>
+<axis xyz="0 1 0"/><limit lower="-2" upper="2" effort="50" velocity="20"/></joint>
+<link name="{side}_shank">{inertial}<collision>
+<origin xyz="{middle} 0 0"/><geometry><box size="0.3 0.04 0.02"/></geometry></collision></link>
+<joint name="{side}_knee" type="revolute"><parent link="{side}_thigh"/><child link="{side}_shank"/>
+<origin xyz="0 0 -0.3"/><axis xyz="{axis}"/><limit lower="-2" upper="2" effort="50" velocity="20"/></joint>"""
+
+
+@pytest.mark.parametrize(
+    ("middle", "axis", "lies"), [(0.14, "0 1 0", True), (0.08, "0 1 0", False), (0.14, "0 0 1", False)]
+)
+def test_a_shank_that_lies_touches_the_ground_with_its_end(tmp_path, middle, axis, lies):
+    path = tmp_path / "robot.urdf"
+    texts = (
+        LEG.format(side=side, y=y, middle=middle, axis=axis, inertial=INERTIAL) for side, y in (("a", 0.1), ("b", -0.1))
+    )
+    path.write_text(SHANK.format(body=INERTIAL, legs="".join(texts)))
+    robot = legged.load(path, feet=["a_shank", "b_shank"])
+    at = np.array([contact.position for contact in robot.contacts])
+    end = middle + 0.15
+    if lies:  # the end face of the box, 4 x 2 cm, is a sole
+        assert at[:, 0] == pytest.approx(end, abs=1e-12)
+        assert "a shank that lies" in robot.audit.feet[0].how
+    else:
+        assert at[:, 2] == pytest.approx(-0.01, abs=1e-12)
+    assert len(at) == 8
+
+
 def test_a_link_named_like_a_foot_is_none_if_it_carries_a_moving_ankle_but_a_foot_may_carry_a_toe(path):
     motors = "".join(
         f'<link name="{side}_toe_motor"/><joint name="{side}_motor" type="fixed"><parent link="{shank}"/>'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +14,9 @@ from legged.arguments import instance, rounded_array, text
 from legged.errors import ArgumentError, FileError, LeggedError, UnknownNameError
 from legged.files.collision import convert, mesh_vertices
 from legged.files.description import Shape, Tree
-from legged.files.feet.soles import measure
-from legged.robot.placement import Placement, Vector
+from legged.files.feet.soles import measure, shank_direction
+from legged.files.feet.solids import SOLES, lower_corners, lowest_point, sphere_of
+from legged.robot.placement import Vector
 from legged.robot.shapes import Material, Sphere, outermost_points
 from legged.robot.shapes import Shape as LinkShape
 from legged.spatial import Array
@@ -39,6 +40,9 @@ WORDS = (("foot", "feet", "sole", "paw", "hoof"), ("toe",), ("ankle",))
 LOWEST = 0.2
 """Without such names, a limb ends in a foot if its lowest point is within this fraction of the robot's height above the
 lowest limb."""
+
+_PARALLEL = 0.9
+"""Cosine of the angle between two axes from which on they count as parallel."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +122,7 @@ def _user_foot(tree: Tree, name: str, foot: Any) -> FootEntry:
     if isinstance(foot, str) and foot == "shapes":
         shaped = _shaped_foot(tree, link, "given")
         if shaped is None:
-            words = f"{what} has no collision shape of the kinds {', '.join(_SOLES)}; give points or a legged.Sphere"
+            words = f"{what} has no collision shape of the kinds {', '.join(SOLES)}; give points or a legged.Sphere"
             raise FileError(tree.description.source, words)
         return shaped
     if isinstance(foot, Sphere):
@@ -214,6 +218,21 @@ def _points(tree: Tree, name: str) -> Iterator[tuple[Array, float]]:
             continue
 
 
+def _down(tree: Tree, name: str) -> Array:
+    """Return the unit vector to the ground, (3,), world axes, joints at zero: that along a shank that lies.
+
+    The last link of a leg is the shank if no more than two of the leg's joints have its joint's axis: no ankle does.
+    """
+    down, head = np.array([0.0, 0.0, -1.0]), tree.head[name]
+    turning = [h for h in tree.path(head) if h in tree.joint and tree.joint[h].kind == "revolute"]
+    axes = [tree.pose[h].rotation @ tree.joint[h].axis for h in turning]
+    if head not in turning or sum(abs(axis @ axes[0]) > _PARALLEL for axis in axes) > 2:
+        return down
+    points = np.concatenate([points for link in tree.groups[head] for points, _ in _points(tree, link)])
+    along = shank_direction(points - tree.pose[head].position, axes[0], down)
+    return down if along is None else along
+
+
 def _extent(surface: LinkShape | Array) -> tuple[Array, float]:
     """Return points, (n, 3), [m], and the radius of spheres around them that enclose a result of `_surface`."""
     return (surface, 0.0) if isinstance(surface, np.ndarray) else outermost_points(surface)
@@ -224,14 +243,14 @@ def _foot(tree: Tree, name: str, how: str, is_round: bool = False) -> FootEntry:
     near = _shapes_near(tree, name)
     spheres, boxes = ([(link, s) for link, s in near if s.kind == kind] for kind in ("sphere", "box"))
     if spheres and is_round:
-        contacts = [_sphere(tree, name, link, s) for link, s in spheres]
+        contacts = [sphere_of(tree, name, link, s) for link, s in spheres]
         labels = _labeled(tree, name, [np.asarray(sphere.center) for sphere in contacts])
         return FootEntry(name, f"{how}; its sphere", dict(zip(labels, contacts, strict=True)))
     if spheres:
-        points = [_lowest_point(tree, name, link, s) for link, s in spheres]
+        points = [lowest_point(tree, name, link, s) for link, s in spheres]
         return FootEntry(name, f"{how}; lowest point of its sphere", _labeled(tree, name, points))
-    if boxes:
-        points = [corner for link, s in boxes for corner in _lower_corners(tree, name, link, s)]
+    if boxes and _down(tree, name)[2] == -1.0:
+        points = [corner for link, s in boxes for corner in lower_corners(tree, name, link, s)]
         return FootEntry(name, f"{how}; lower corners of its box", _labeled(tree, name, points))
     return _measured_foot(tree, name, how, is_round)
 
@@ -242,13 +261,15 @@ def _measured_foot(tree: Tree, name: str, how: str, is_round: bool) -> FootEntry
     A round foot becomes its lowest point unless `is_round`.
     """
     back, reasons, fault = tree.pose[name].inverse(), ["origin of the link"], ""
+    world_down = _down(tree, name)
+    down = back.rotation @ world_down
+    how = how if world_down[2] == -1.0 else f"{how}; a shank that lies with all joints at zero, its end"
     for what, near in (("collision", _shapes_near(tree, name)), ("visual", _visuals_near(tree, name))):
         if not near:
             reasons.append(f"no {what} shape")
             continue
         try:
             placed = [_surface(s.moved(back @ tree.pose[link]), tree.description.source) for link, s in near]
-            down = back.rotation @ np.array([0.0, 0.0, -1.0])
             sole = measure(placed, down)
         except LeggedError as error:  # a missing or damaged mesh, or a missing library
             fault = fault or str(error).removeprefix(f"{tree.description.source}: ")
@@ -305,77 +326,13 @@ def _shapes_near(tree: Tree, name: str) -> list[tuple[str, Shape]]:
 
 def _shaped_foot(tree: Tree, name: str, how: str) -> FootEntry | None:
     """Return a foot with the geometry of its collision shapes, see `Feet`; None without shapes of these kinds."""
-    near = [(link, s) for link, s in _shapes_near(tree, name) if s.kind in _SOLES]
-    shapes = [contact for link, s in near for contact in _SOLES[s.kind](tree, name, link, s)]
+    near = [(link, s) for link, s in _shapes_near(tree, name) if s.kind in SOLES]
+    shapes = [contact for link, s in near for contact in SOLES[s.kind](tree, name, link, s)]
     if not shapes:
         return None
     places = [np.asarray(contact.center) if isinstance(contact, Sphere) else contact for contact in shapes]
     labels = list(_labeled(tree, name, places))
     return FootEntry(name, f"{how}; its collision shapes", dict(zip(labels, shapes, strict=True)))
-
-
-def _sphere(tree: Tree, foot: str, link: str, shape: Shape) -> Sphere:
-    """Return a collision sphere of a link in the axes of link `foot`, all joints at zero."""
-    at = tree.pose[foot].inverse() @ tree.pose[link] @ Placement(shape.rotation, shape.position)
-    return Sphere(shape.size[0], at.position, shape.material)
-
-
-def _lowest_point(tree: Tree, foot: str, link: str, shape: Shape) -> Array:
-    """Return the lowest point of a sphere, all joints at zero, (3,), [m], axes of link `foot`."""
-    center = (tree.pose[link] @ Placement(shape.rotation, shape.position)).position
-    back = tree.pose[foot].inverse()
-    return back.rotation @ (center - [0.0, 0.0, shape.size[0]]) + back.position
-
-
-def _lower_corners(tree: Tree, foot: str, link: str, shape: Shape) -> list[Array]:
-    """Return the four lower corners of a box, all joints at zero, (3,), [m], axes of link `foot`."""
-    at, back = tree.pose[link] @ Placement(shape.rotation, shape.position), tree.pose[foot].inverse()
-    down, half = int(np.argmax(np.abs(at.rotation[2]))), np.array(shape.size) / 2
-    corners = [(2 * np.array(signs) - 1) * half for signs in np.ndindex(2, 2, 2)]
-    lower = [c for c in corners if np.sign(c[down]) == -np.sign(at.rotation[2, down])]
-    return [back.rotation @ (at.rotation @ corner + at.position) + back.position for corner in lower]
-
-
-def _ends(tree: Tree, link: str, shape: Shape) -> tuple[Array, Array, Array]:
-    """Return both ends of the axis of a capsule or cylinder, (3,), [m], world axes, and its rotation, (3, 3)."""
-    at, length = tree.pose[link] @ Placement(shape.rotation, shape.position), shape.size[1]
-    axis = at.rotation[:, 2]
-    return at.position - length / 2 * axis, at.position + length / 2 * axis, at.rotation
-
-
-def _end_spheres(tree: Tree, foot: str, link: str, shape: Shape) -> list[Sphere]:
-    """Return the spheres at both ends of a capsule in the axes of link `foot`, all joints at zero."""
-    *ends, _ = _ends(tree, link, shape)
-    back = tree.pose[foot].inverse()
-    return [Sphere(shape.size[0], back.rotation @ end + back.position, shape.material) for end in ends]
-
-
-def _cylinder_points(tree: Tree, foot: str, link: str, shape: Shape) -> list[Array]:
-    """Return the ends of the lowest line of a lying cylinder, or four points on the lower edge of a standing one.
-
-    They are those with all joints at zero, (3,), [m], axes of link `foot`.
-    """
-    *ends, rotation = _ends(tree, link, shape)
-    axis, radius, back = rotation[:, 2], shape.size[0], tree.pose[foot].inverse()
-    if abs(axis[2]) < _LYING:
-        down = axis * axis[2] - np.array([0.0, 0.0, 1.0])
-        points = [end + radius * down / np.linalg.norm(down) for end in ends]
-    else:
-        low, across = min(ends, key=lambda end: end[2]), rotation[:, :2]
-        diagonals = ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0))
-        points = [low + radius * np.sqrt(0.5) * (across @ signs) for signs in diagonals]
-    return [back.rotation @ point + back.position for point in points]
-
-
-_LYING = 0.5
-"""Cosine of the angle between the axis of a cylinder and the vertical below which it lies."""
-_SOLES: dict[str, Callable[[Tree, str, str, Shape], Sequence[Array | Sphere]]] = {
-    "sphere": lambda *place: [_sphere(*place)],
-    "capsule": _end_spheres,
-    "box": _lower_corners,
-    "cylinder": _cylinder_points,
-}
-"""Kind of shape in files -> its contact points and spheres in the axes of the foot; arguments as in `_sphere`."""
 
 
 def _labeled(tree: Tree, name: str, points: list[Array]) -> dict[str, Array]:

@@ -33,6 +33,13 @@ _ROUND = 0.03
 """Largest mean deviation of the lower half of a foot from a sphere, as a part of the radius, if the foot is round."""
 _ANGLES = 0.05
 """[rad], steps between the directions in which the width of a sole is measured."""
+_LEVEL = 0.5
+"""Cosine between the vertical and the direction from a knee to the end of the shank, all joints at zero, below which
+the shank lies; and of the angle between the vertical and the axis of the knee."""
+_FARTHEST = 0.95
+"""Distance from the knee towards the farthest point, relative to its own, of the points at the end of a shank."""
+_BEHIND = 0.25
+"""Extent of a shank behind its knee relative to that in front of it; a foot reaches further behind its ankle."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +88,26 @@ def measure(shapes: Sequence[LinkShape | Array], down: Array) -> Sole:
         return _ball(shapes[0], down)
     points = hull_vertices("the shapes of a foot", np.concatenate([_surface(shape) for shape in shapes]))
     return _flat(points, down) or _round(points, down) or _lowest(points, down)
+
+
+def shank_direction(points: Array, axis: Array, down: Array) -> Array | None:
+    """Return the unit vector from a knee to the end of a shank that lies, (3,), dimensionless; None for all others.
+
+    Args:
+        points: Places on the last link of a leg relative to its joint, (n, 3), [m].
+        axis: Axis of this joint, (3,), dimensionless. down: Unit vector downward, (3,), dimensionless, same axes.
+    """
+    across = points - np.outer(points @ axis, axis)
+    lengths = np.linalg.norm(across, axis=1)
+    length = float(lengths.max())
+    if not length:
+        return None
+    farthest = across[np.argmax(lengths)]
+    middle = across[across @ farthest > _FARTHEST * length**2].mean(axis=0)
+    direction = middle / np.linalg.norm(middle)
+    is_level = max(abs(axis @ down), abs(direction @ down)) < _LEVEL
+    lies = is_level and -(across @ direction).min() < _BEHIND * length
+    return direction if lies else None
 
 
 def _surface(shape: LinkShape | Array) -> Array:
