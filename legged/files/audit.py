@@ -10,7 +10,7 @@ import numpy as np
 
 from legged.arguments import known_name
 from legged.files.description import Tree
-from legged.files.feet.detection import FootEntry
+from legged.files.feet.detection import FootEntry, shape_points
 from legged.files.inertias import entry_inertia, group_inertia, gyration_radius, inertia_fault, is_point_mass
 from legged.files.resolve import joints_without_inertia, massless_subtrees
 from legged.output import visible
@@ -22,6 +22,11 @@ ILL_CONDITIONED = 1e10
 """Condition number of an articulated module above which accelerations have fewer than six correct digits."""
 SIZE_RATIO = 1.0
 """A radius of gyration or a distance of the center of mass above this multiple of the robot's size is suspicious."""
+_EXAMINED = 0.2
+"""A radius of gyration above this multiple of the robot's size is compared with the extent of its link: few meshes are
+read for it."""
+_WITHIN = float(np.sqrt(3.0 / 8.0))
+"""Largest radius of gyration of masses whose distances are at most 1: a ball of this radius encloses them (Jung)."""
 
 _WIDTH = 100  # characters per line of a table
 
@@ -34,11 +39,11 @@ class Finding:
         severity: "singular": the dynamics are singular, and `load` rejects the file. "suspicious": the file loads, but
             probably does not describe the intended robot. "harmless": the problem disappears when links fixed to each
             other are treated as one body.
-        kind: "massless", "inertia" (physically inconsistent), "point" (mass without rotational inertia), "size" (larger
-            than the robot), "world" (a root that should not float), "repeated" (an element stated more than once),
-            "up" (z does not point up), "forward" (x does not point forward), "feet" (feet that were not measured),
-            "condition" (nearly singular with all joints at zero) or "unanswered" (singular, found by evaluating the
-            dynamics).
+        kind: "massless", "inertia" (physically inconsistent), "point" (mass without rotational inertia), "size"
+            (larger than the robot or its link), "world" (a root that should not float), "repeated" (an element stated
+            more than once), "up" (z does not point up), "forward" (x does not point forward), "feet" (feet that were
+            not measured), "condition" (nearly singular with all joints at zero) or "unanswered" (singular, found by
+            evaluating the dynamics).
         where: The links or joints concerned.
         words: Description of the problem and how to correct it.
         excess: Violation of physical consistency relative to the largest principal inertia; see `InertiaFault`.
@@ -138,16 +143,25 @@ def _inertia_findings(tree: Tree) -> Iterator[Finding]:
 
 
 def _size_findings(tree: Tree) -> Iterator[Finding]:
-    size = _size(tree)
+    size, ratios = _size(tree), {}
     for head in tree.groups:
         inertia = group_inertia(tree, head)
         radius, distance = gyration_radius(inertia), float(np.linalg.norm(inertia.center))
         if radius > SIZE_RATIO * size > 0:
             words = f"radius of gyration {radius:.3g} m, larger than the robot, {size:.3g} m"
             yield Finding("suspicious", "size", f"link {head!r}", words + "; check the units")
+        elif radius > _EXAMINED * size and radius > _WITHIN * (extent := _extent(tree, head)) > 0.0:
+            ratios[head] = radius / extent, radius, extent
         if inertia.mass and distance > SIZE_RATIO * size > 0:
             words = f"center of mass {distance:.3g} m from the origin, the robot measures {size:.3g} m; check the units"
             yield Finding("suspicious", "size", f"link {head!r}", words)
+    if ratios:
+        _, radius, extent = ratios[worst := max(ratios, key=ratios.__getitem__)]
+        words = (
+            f"radius of gyration too large for the shapes of the link, {radius:.3g} m for {worst!r}, whose shapes "
+            f"measure {extent:.3g} m; check mass and inertia"
+        )
+        yield Finding("suspicious", "size", links_text(list(ratios)), words)
 
 
 def _size(tree: Tree) -> float:
@@ -158,6 +172,16 @@ def _size(tree: Tree) -> float:
             at, reach = pose.rotation @ shape.position + pose.position, max(shape.size, default=0.0)
             points += [at - reach, at + reach]
     return float(np.linalg.norm(np.ptp(np.array(points), axis=0)))
+
+
+def _extent(tree: Tree, head: str) -> float:
+    """Return the diagonal of the bounding box of the shapes and joints of fixed links, [m]; 0 without shapes."""
+    if not any(tree.link[name].shapes or tree.link[name].visuals for name in tree.groups[head]):
+        return 0.0
+    points = [tree.pose[child].position[None] for name in tree.groups[head] for child in tree.children[name]]
+    for places, radius in (entry for name in tree.groups[head] for entry in shape_points(tree, name)):
+        points += [places - radius, places + radius]
+    return float(np.linalg.norm(np.ptp(np.concatenate(points), axis=0)))
 
 
 def _root_findings(tree: Tree, floating: bool) -> Iterator[Finding]:

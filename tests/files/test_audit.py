@@ -192,6 +192,17 @@ def test_wrong_units_are_suspected(write):
     assert any("check the units" in finding.words for finding in of_kind(audit, "size"))
 
 
+def test_inertias_too_large_for_the_shapes_of_their_links_are_suspected(write):
+    foot = '<mass value="0.7"/>\n      <inertia ixx="{0}" ixy="0" ixz="0" iyy="{0}" iyz="0" izz="0.0005"/>'
+    diagonal = np.sqrt(0.2**2 + 0.1**2 + 0.32**2)  # of the box of the right foot and its origin, [m], in its own axes
+    for share, is_found in ((0.9, False), (1.5, True)):  # in world axes the turned box is larger
+        radius = share * np.sqrt(3.0 / 8.0) * diagonal
+        path = write((LEFT_FOOT, "LEFT"), (LEFT_FOOT, foot.format(0.7 * radius**2)), ("LEFT", LEFT_FOOT))
+        (finding,) = of_kind(legged.load(path).audit, "size") or (None,)
+        assert (finding is not None) == is_found
+    assert finding.where == "link 'right_foot'" and "too large for the shapes" in finding.words
+
+
 def test_a_robot_bolted_to_the_world_is_suspected_to_be_meant_fixed(write):
     path = write(('link name="base_footprint"', 'link name="world"'), ('link="base_footprint"', 'link="world"'))
     assert [finding.severity for finding in of_kind(legged.load(path).audit, "world")] == ["suspicious"]

@@ -11,6 +11,7 @@ from controllers.locomotion.gait.feet import feet_of, foot_jacobian
 from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.torques.whole_body import JointLimits
 from legged.algorithms.legs.standing import Home, home_of, standing_torques
+from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import center_of_mass, link_poses
 from legged.dynamics.passive import friction_slopes, without_dry_friction
 from legged.errors import DefinitionError
@@ -34,6 +35,9 @@ and more: otherwise hips are as high as the joints need it; and ratio of shares 
 _PASSES = 0.3
 """Speed of a flat foot past the body in the slow walks of two legs, forward and to the side, [sqrt(g h)] with the
 height h of the center of mass. Hips are as high as the joints need it."""
+_HEAVY = 0.3
+"""Share of a joint's torque for an acceleration g of a foot above which legs are heavy: 0.15 at most for 15 robots with
+four legs, and 0.36 and 0.9 for two hexapods that hardly walk, whose files state too large inertias."""
 _SLOW, _VERY_SLOW = 3.0, 1.4
 """Largest speeds of a pitch joint, [sqrt(g / h)] with the length h of the leg, below which it is slow and very slow."""
 _TURNED = 0.2
@@ -156,17 +160,38 @@ def check_torques(robot: Robot, home: Home) -> None:
 
 
 def weakness(robot: Robot, home: Home) -> str:
-    """Return the words of a warning that a joint of a leg hardly holds a robot with two legs on one of them, or "".
+    """Return the words of a warning that a joint hardly holds two legs on one of them, or swings one of more, or "".
 
     Args:
         robot: The robot. home: Its standing posture.
     """
+    if len(home.legs) > 2:
+        return _heaviness(robot, home)
     _, ratio, worst = held_torques(robot, home)
-    if len(home.legs) > 2 or ratio <= _HOLDS * _ALIKE or not any(worst in leg.columns for leg in home.legs):
+    if ratio <= _HOLDS * _ALIKE or not any(worst in leg.columns for leg in home.legs):
         return ""
     return (
         f"standing on two legs takes {ratio:.2g} of the largest torques of its joints, {_weakest_joint(robot, home)}, "
         f"and walking, which loads one leg at a time, takes more than twice as much"
+    )
+
+
+def _heaviness(robot: Robot, home: Home) -> str:
+    """Return the words of a warning that a joint hardly accelerates a leg, or ""."""
+    q = _configuration(robot, home)
+    model, torques = WholeBodyModel(robot, q, np.zeros(robot.nv)), JointLimits.of(robot).torque
+    gravity, M, most, worst = float(np.linalg.norm(robot.gravity)), inertia_matrix(robot, q), 0.0, 0
+    for foot in feet_of(robot, home, q)[0]:
+        J, own = foot_jacobian(model, foot), np.array(foot.columns)
+        rates, rows = np.linalg.lstsq(J, np.eye(len(J))[:, -3:], rcond=1e-6)[0], robot.base.nv + own
+        shares = gravity * np.abs(M[np.ix_(rows, rows)] @ rates).max(axis=1) / torques[own]
+        most, worst = max((most, worst), (float(shares.max()), int(own[np.argmax(shares)])))
+    if most <= _HEAVY:
+        return ""
+    return (
+        f"accelerating a foot by {gravity:.3g} m/s^2 takes {most:.2g} of the largest torque of joint "
+        f"{joint_name(robot, worst)!r}, so that legs hardly swing in time; check the inertias and armatures of its "
+        f"file (legged audit)"
     )
 
 

@@ -188,7 +188,7 @@ def _lowest_limb_ends(tree: Tree) -> list[tuple[str, str]]:
 
 def _lowest(tree: Tree, name: str) -> float:
     """Return the height of the lowest point of a link, all joints at zero, [m]."""
-    return min(float(points[:, 2].min()) - radius for points, radius in _points(tree, name))
+    return min(float(points[:, 2].min()) - radius for points, radius in shape_points(tree, name))
 
 
 def _lowest_turned(tree: Tree, head: str) -> float:
@@ -197,7 +197,7 @@ def _lowest_turned(tree: Tree, head: str) -> float:
     axis = tree.pose[head].rotation @ entry.axis
     across = float(np.hypot(axis[0], axis[1])) if entry.kind == "revolute" else 0.0
     heights = []
-    for points, radius in (entry for name in tree.groups[head] for entry in _points(tree, name)):
+    for points, radius in (entry for name in tree.groups[head] for entry in shape_points(tree, name)):
         along = (points - origin) @ axis
         circle = np.linalg.norm(points - origin - np.outer(along, axis), axis=1)
         lowest = origin[2] + along * axis[2] - circle * across if across else points[:, 2]
@@ -205,7 +205,7 @@ def _lowest_turned(tree: Tree, head: str) -> float:
     return min(heights)
 
 
-def _points(tree: Tree, name: str) -> Iterator[tuple[Array, float]]:
+def shape_points(tree: Tree, name: str) -> Iterator[tuple[Array, float]]:
     """Yield the origin of a link, then points of each shape, (n, 3), [m], world axes, joints at zero, and their radius.
 
     Shapes are those of collision, of links without them the visual ones; meshes that cannot be read are left out.
@@ -228,7 +228,7 @@ def _down(tree: Tree, name: str) -> Array:
     axes = [tree.pose[h].rotation @ tree.joint[h].axis for h in turning]
     if head not in turning or sum(abs(axis @ axes[0]) > _PARALLEL for axis in axes) > 2:
         return down
-    points = np.concatenate([points for link in tree.groups[head] for points, _ in _points(tree, link)])
+    points = np.concatenate([points for link in tree.groups[head] for points, _ in shape_points(tree, link)])
     along = shank_direction(points - tree.pose[head].position, axes[0], down)
     return down if along is None else along
 

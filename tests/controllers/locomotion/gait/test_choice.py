@@ -10,7 +10,7 @@ from controllers import Command, ContactSchedule, Locomotion
 from controllers.locomotion.gait.choice import GaitChoice, jump_state
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.velocity_command import acceleration_on_two, limited_command, read_command
-from legged.errors import ShapeError, UnknownNameError
+from legged.errors import ShapeError, SimulationWarning, UnknownNameError
 
 QUICK = "test_a_jump_rises_by_the_commanded_height_and_its_feet_press_until_they_lift_off"
 
@@ -94,6 +94,31 @@ def test_the_automatic_gait_of_a_robot_with_two_feet_is_a_walk():
         assert gaits.by_speed and len(gaits.schedules) == count
     with pytest.raises(UnknownNameError, match="automatic"):
         Locomotion("automatik").initial_state(robots.spatial_quadruped())
+
+
+def test_four_legs_that_do_not_move_their_feet_to_the_side_walk_in_the_automatic_gait():
+    if "solo/solo" not in FILES:
+        pytest.skip("example_robot_data, of the extra test, is not installed")
+    planar = legged.load(FILES["solo/solo"])
+    law = Locomotion("automatic", Command(vx=0.3))
+    schedules = law.start(planar, None, *law.initial_state(planar))[0].gaits.schedules
+    assert [schedule.duty[0] for _, schedule in schedules] == [0.7]
+    run = legged.simulate(
+        planar, law, ground=legged.Rigid(friction=0.6), until=2.0, integrator=legged.TimeStepping(2e-3)
+    )
+    assert not run.ended and (run.q[-1, 4] - run.q[len(run.q) // 2, 4]) == pytest.approx(0.3, abs=0.03)
+    with pytest.warns(SimulationWarning, match="to the side.*'trot'; use 'walk', 'bound' or 'pronk'"):
+        Locomotion("trot").initial_state(planar)
+
+
+def test_legs_that_motors_hardly_accelerate_are_a_warning():
+    robot = robots.spatial_quadruped()
+    Locomotion("trot").initial_state(robot)  # no warning
+    editor = robot.edit()
+    for joint in robot.joints:
+        editor.change_joint(joint.name, armature=0.3, effort=20.0)
+    with pytest.warns(SimulationWarning, match="accelerating a foot by 9.81 m/s.2 takes .* hardly swing"):
+        Locomotion("trot").initial_state(editor.build())
 
 
 def test_the_body_moves_by_a_bounded_distance_in_a_stance_and_fast_gaits_have_lower_duty_factors():
