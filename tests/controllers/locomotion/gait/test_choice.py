@@ -102,7 +102,7 @@ def test_four_legs_that_do_not_move_their_feet_to_the_side_walk_in_the_automatic
     planar = legged.load(FILES["solo/solo"])
     law = Locomotion("automatic", Command(vx=0.3))
     schedules = law.start(planar, None, *law.initial_state(planar))[0].gaits.schedules
-    assert [schedule.duty[0] for _, schedule in schedules] == [0.7]
+    assert [schedule.parameters[1] for _, schedule in schedules] == [0.7]
     run = legged.simulate(
         planar, law, ground=legged.Rigid(friction=0.6), until=2.0, integrator=legged.TimeStepping(2e-3)
     )
