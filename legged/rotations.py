@@ -206,6 +206,21 @@ def rotation_error(R: Array) -> Array:
 
 
 @any_element
+def heading(R: Array) -> Array:
+    """Return the horizontal unit vector along the x axis of a base, (2,), dimensionless, world axes.
+
+    It is that of the world's x axis if the axis of the base is vertical.
+
+    Args:
+        R: Rotation matrix from base to world axes, (3, 3), dimensionless.
+    """
+    square = R[0, 0] * R[0, 0] + R[1, 0] * R[1, 0]
+    is_vertical = square < 1e-24
+    x, y = where(is_vertical, 1.0, R[0, 0]), where(is_vertical, 0.0, R[1, 0])
+    return np.stack([x, y]) / np.sqrt(where(is_vertical, 1.0, square))
+
+
+@any_element
 def rotation_vector_rate(phi: Array, omega: Array) -> Array:
     """Return the time derivative of a rotation vector, (3,), [rad/s]: the inverse differential of the exponential map.
 

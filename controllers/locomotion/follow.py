@@ -16,6 +16,7 @@ from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
+from legged.rotations import heading
 from legged.spatial import Array, join
 
 _APPROACH = 1.0  # [1/s], speed per distance from the last waypoint
@@ -114,14 +115,14 @@ class Follow(Wrapper):
         target = self._target(reached)
         ahead = target[:2] - origin[:2]
         distance = np.sqrt(ahead @ ahead + 1e-12)
-        forward = R[:2, 0] / np.sqrt(R[:2, 0] @ R[:2, 0])
+        forward = heading(R)
         left = np.stack([-forward[1], forward[0]])
         is_near = distance < self.tolerance
         along = np.arctan2(ahead[1], ahead[0])
-        heading = np.arctan2(forward[1], forward[0])
+        angle = np.arctan2(forward[1], forward[0])
         is_free = target[2] > 0.5 * _FREE
-        desired = where(is_free, where(is_near, heading, along), target[2])
-        error = desired - heading
+        desired = where(is_free, where(is_near, angle, along), target[2])
+        error = desired - angle
         error = error - 2.0 * np.pi * np.floor(error / (2.0 * np.pi) + 0.5)
         is_last = reached > last - 0.5
         speed = np.minimum(float(self.speed), where(is_last, _APPROACH * distance, float(self.speed)))

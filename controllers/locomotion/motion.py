@@ -12,6 +12,7 @@ from controllers.locomotion.gait.choice import Jump
 from controllers.locomotion.gait.footsteps import GroundPlane, Sway
 from controllers.locomotion.gait.step_sequence import StepResponse
 from controllers.locomotion.gait.swing import Swing
+from legged.rotations import heading
 from legged.spatial import Array, cross, join
 
 _FLAT = 0.03
@@ -148,8 +149,7 @@ class BodyState(NamedTuple):
     @property
     def heading(self) -> Array:
         """Forward and left unit vectors of the heading, (2, 2), dimensionless, world axes."""
-        forward = self.rotation[:2, 0]
-        forward = forward / np.sqrt(forward @ forward)
+        forward = heading(self.rotation)
         return np.array([forward, [-forward[1], forward[0]]])
 
 

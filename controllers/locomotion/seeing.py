@@ -33,6 +33,7 @@ from legged.estimation.elevation_map import ElevationMap
 from legged.ground.rolling_height_map import RollingHeightMap
 from legged.ground.terrain import Flat
 from legged.robot.robot import Robot
+from legged.rotations import heading
 from legged.sensors.depth_camera import DepthCamera, depth_along
 from legged.simulation.stepping.commands import selected_robots
 from legged.simulation.stepping.simulation import Simulation
@@ -197,9 +198,8 @@ class Seeing:
         variances = (self.camera.noise * d * d * rays[:, 2]) ** 2 + _LEAST**2
         own.update(position + offsets, variances, self.tilt**2 * (offsets[:, :2] ** 2).sum(axis=1))
         heights, distance = own.filled(_AROUND * h)
-        forward = self._law.robot.base.pose(q[: self._law.robot.base.nq])[0][:2, 0]
-        heading = forward / np.linalg.norm(forward)
-        free, slopes = foothold_planes(heights, own.spacing, h, sole, heading)
+        forward = heading(self._law.robot.base.pose(q[: self._law.robot.base.nq])[0])
+        free, slopes = foothold_planes(heights, own.spacing, h, sole, forward)
         layers = nearest_footholds(free & (distance == 0.0), slopes, own.spacing, h)
         heights, *layers = np.roll([heights, *layers], own.corner % np.array(own.shape), axis=(1, 2))
         self._known.write(i, heights, layers[:2], layers[2:])

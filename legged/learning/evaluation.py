@@ -12,7 +12,7 @@ from legged.environments.making import make
 from legged.environments.snapshots import restore, snapshot
 from legged.environments.task import Task
 from legged.errors import ArgumentError
-from legged.rotations import quaternion_matrix
+from legged.rotations import heading, quaternion_matrix
 from legged.table import Table
 
 Array = np.ndarray
@@ -62,7 +62,7 @@ def heading_velocities(q: Array, v: Array) -> Array:
     result = np.empty((len(q), 3))
     for k, (configuration, velocity) in enumerate(zip(q, v, strict=True)):
         R = quaternion_matrix(configuration[:4])
-        forward = R[:2, 0] / np.linalg.norm(R[:2, 0])
+        forward = heading(R)
         x, y, _ = R @ velocity[3:6]
         result[k] = forward[0] * x + forward[1] * y, forward[0] * y - forward[1] * x, R[2] @ velocity[:3]
     return result

@@ -1,11 +1,11 @@
-"""Euler angles reproduce a rotation matrix to rounding, also near gimbal lock; rates of rotation vectors."""
+"""Euler angles reproduce a rotation matrix to rounding, also near gimbal lock; rates of rotation vectors; headings."""
 
 from itertools import product
 
 import numpy as np
 import pytest
 
-from legged.rotations import euler_angles, euler_matrix, rotation_vector_rate
+from legged.rotations import euler_angles, euler_matrix, heading, quaternion_matrix, rotation_vector_rate
 
 SEQUENCES = ["".join(letters) for letters in product("xyz", repeat=3) if letters[0] != letters[1] != letters[2]]
 
@@ -31,3 +31,11 @@ def test_the_rate_of_a_rotation_vector_inverts_the_differential_of_the_exponenti
     once = np.cross(phi, rate)
     second, third = (1.0 - np.cos(angle)) / angle**2, (angle - np.sin(angle)) / angle**3
     np.testing.assert_allclose(rate - second * once + third * np.cross(phi, once), omega, atol=1e-13)  # rounding
+
+
+def test_the_heading_is_that_of_the_horizontal_part_of_the_forward_axis_and_always_a_unit_vector():
+    for yaw, pitch, roll in np.random.default_rng(0).uniform(-1.5, 1.5, (20, 3)):
+        R = euler_matrix("zyx", np.array([yaw, pitch, roll]))
+        assert heading(R) == pytest.approx([np.cos(yaw), np.sin(yaw)], abs=1e-12)
+    for R in (quaternion_matrix(np.array([0.5, 0.5, -0.5, 0.5])), quaternion_matrix(np.array([0.5, 0.5, 0.5, -0.5]))):
+        assert abs(R[2, 0]) == 1.0 and (heading(R) == [1.0, 0.0]).all()

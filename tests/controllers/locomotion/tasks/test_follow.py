@@ -37,6 +37,15 @@ def test_a_robot_passes_its_waypoints_in_order_and_stands_at_the_last_with_its_h
     assert np.linalg.norm(run.v[-1]) < 0.05
 
 
+def test_a_robot_that_has_fallen_onto_its_rear_end_is_commanded_by_numbers():
+    robot = robots.spatial_quadruped()
+    law = controllers.Follow(controllers.Locomotion("trot", None), [(1.0, 0.0)])
+    q, v = law.initial_state(robot)
+    started, memory = law.start(robot, None, q, v)
+    q[:4] = 0.5, 0.5, -0.5, 0.5  # the x axis of the base points exactly up
+    assert np.isfinite(started.update(0.1, 0.0, q, v, np.zeros((len(robot.links), 6)), memory)).all()
+
+
 def test_paths_that_cannot_be_followed_are_refused():
     walk = controllers.Locomotion("trot", None)
     with pytest.raises(DefinitionError, match=r"\(x, y\) or \(x, y, heading\) each"):
