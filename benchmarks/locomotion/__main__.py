@@ -131,6 +131,8 @@ def main() -> None:
     options.output.mkdir(parents=True, exist_ok=True)
     results: list[Outcome] = []
     measured = walkers(options.robots or ROBOTS)
+    if not measured:
+        parser.exit(1)
     groups = [row for row in options.rows if row in ROWS]
     for walker in measured if groups else ():
         results += measure(walker, groups, options.laws, options.output / "stores")
