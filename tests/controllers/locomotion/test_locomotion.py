@@ -164,7 +164,10 @@ def test_planned_footsteps_lie_on_the_ground_ahead_of_swinging_feet():
 
 
 @needs_files
-@pytest.mark.parametrize("name, height", [("go2/go2", -0.12), ("anymal_b_simple/anymal", -0.05)])
+@pytest.mark.parametrize(
+    "name, height",
+    [("go2/go2", -0.12), pytest.param("anymal_b_simple/anymal", -0.05, marks=pytest.mark.slow)],
+)
 def test_height_and_pitch_of_a_command_are_those_of_the_base(name, height):
     """Legs that fold shift the center of mass against the base, by 8 mm for Go2.
 
