@@ -108,7 +108,7 @@ def test_the_viewer_shows_hostile_texts_as_text(browser, show, robot, run, monke
         viewer.stop()
 
 
-def test_missing_meshes_and_joints_with_sliders_are_named_as_text(browser, show, tmp_path):
+def test_missing_meshes_are_named_as_text(browser, show, tmp_path):
     name = as_html(ATTACKS[0])
     path = tmp_path / "robot.urdf"
     mesh = f'<visual><geometry><mesh filename="{name}"/></geometry></visual>'

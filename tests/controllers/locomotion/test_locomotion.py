@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracles.standing import shared_biped, shared_quadruped
 from oracles.urdfs import all_urdfs
 
 import legged
@@ -102,7 +101,7 @@ def test_go2_catches_itself_after_changes_of_velocity_that_a_fixed_step_time_doe
 
 
 def test_the_inertia_of_the_plan_is_that_of_the_standing_robot_about_its_center_of_mass():
-    robot = shared_quadruped()
+    robot = robots.spatial_quadruped()
     law, (q, _) = Locomotion("trot"), Locomotion("trot").initial_state(robot)
     started, _ = law.start(robot, None, q, np.zeros(robot.nv))
     R, origin = robot.base.pose(q[: robot.base.nq])
@@ -113,7 +112,7 @@ def test_the_inertia_of_the_plan_is_that_of_the_standing_robot_about_its_center_
 
 
 def test_points_of_standing_feet_fall_back_behind_the_moving_body_in_the_plan():
-    robot = shared_quadruped()
+    robot = robots.spatial_quadruped()
     law, _ = Locomotion("trot").start(robot, None, *Locomotion("trot").initial_state(robot))
     velocity, h, still = np.array([0.5, -0.2, 0.0]), 0.02, Sway(0.0, np.zeros((0, 2)), np.zeros((0, 2)))
     reference = BodyReference(np.array([1.0, 2.0, 0.3]), velocity, np.eye(3), 0.0, np.array([1.0, 0.0]), still)
@@ -130,7 +129,7 @@ def test_points_of_standing_feet_fall_back_behind_the_moving_body_in_the_plan():
 
 def test_a_foot_late_in_its_swing_moves_to_higher_places_on_its_tread_alone():
     """Places belong to one tread if their heights differ by at most a twentieth of the height of the robot."""
-    robot = shared_quadruped()
+    robot = robots.spatial_quadruped()
     law, memory = Locomotion("trot").start(robot, None, *Locomotion("trot").initial_state(robot))
     places = [np.array([x, 0.0, 0.0]) for x in (0.2, -0.2, 0.2, -0.2)]
     start = GaitState.standing(law.gaits.schedules[0][1])
@@ -164,10 +163,7 @@ def test_planned_footsteps_lie_on_the_ground_ahead_of_swinging_feet():
 
 
 @needs_files
-@pytest.mark.parametrize(
-    "name, height",
-    [("go2/go2", -0.12), pytest.param("anymal_b_simple/anymal", -0.05, marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("name, height", [("go2/go2", -0.12), ("anymal_b_simple/anymal", -0.05)])
 def test_height_and_pitch_of_a_command_are_those_of_the_base(name, height):
     """Legs that fold shift the center of mass against the base, by 8 mm for Go2.
 
@@ -290,7 +286,7 @@ def test_the_lean_is_the_integral_of_the_average_angular_velocity_of_joints_outs
 
 
 def test_flat_feet_of_the_initial_state_lie_on_a_slope():
-    robot, slope = shared_biped(), Slope(0.2)
+    robot, slope = robots.spatial_biped(), Slope(0.2)
     q, _ = Locomotion("walk", terrain=slope).initial_state(robot)
     rotations, origins = link_poses(robot, q)
     for point in robot.contacts:
