@@ -1,9 +1,10 @@
-"""Settings for all tests: one BLAS thread per process, few random cases a day, and skips without optional libraries.
+"""Settings for all tests: one thread per process, few random cases a day, and skips without optional libraries.
 
-One BLAS thread is fastest for small matrices and tests in parallel. Of a test with the parameter `seed`, `DAILY_SEEDS`
-of the first `FIRST_SEEDS` seeds run every day, others for each test, so that all random robots are met; or the first
-ones, as many as a file of short tests states in its own `DAILY_SEEDS`. The others are marked slow. The first test of
-each file that is not slow is marked quick, or the one that a file whose first test takes longer names in its `QUICK`.
+One thread of BLAS and Torch is fastest for small matrices and tests in parallel. Of a test with the parameter `seed`,
+`DAILY_SEEDS` of the first `FIRST_SEEDS` seeds run every day, others for each test, so that all random robots are met;
+or the first ones, as many as a file of short tests states in its own `DAILY_SEEDS`. The others are marked slow. The
+first test of each file that is not slow is marked quick, or the one that a file whose first test takes longer names in
+its `QUICK`.
 A test or a file of tests that needs a library of `LIBRARIES` is skipped without it. So are tests of pages in a checkout
 in which the program of the pages is not bundled, and where the library that bundles it is missing.
 """
@@ -22,6 +23,7 @@ import numpy as np
 import pytest
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("LEGGED_WITHOUT", "two stages")  # code that is tested is optimized, by no other process
 
 DAILY_SEEDS, FIRST_SEEDS = 4, 6

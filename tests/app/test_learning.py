@@ -1,6 +1,8 @@
 """The commands `legged train` and `legged play`, in small."""
 
+import importlib
 import re
+from functools import partial
 
 import pytest
 
@@ -10,7 +12,10 @@ QUICK = "test_wrong_command_lines_of_learning_are_refused"
 
 
 def test_a_trained_policy_is_reported_resumed_and_played(cli, tmp_path, monkeypatch):
-    monkeypatch.setattr("legged.learning.report.TOUR", ((0.3, 0.0, 0.0),))
+    report = importlib.import_module("legged.learning.report")
+    monkeypatch.setattr(report, "TOUR", ((0.3, 0.0, 0.0),))
+    monkeypatch.setattr(report, "tracking", partial(report.tracking, robots=2, duration=2.4))
+    monkeypatch.setattr(report, "survival", partial(report.survival, robots=4))
     folder = tmp_path / "out"
     status, out, err = cli(
         f"train velocity spatial_quadruped --steps 1000 --num-envs 16 --threads 1 --seed 4 --hidden 16 -o {folder}"
@@ -18,8 +23,8 @@ def test_a_trained_policy_is_reported_resumed_and_played(cli, tmp_path, monkeypa
     assert status == 0, err
     for name in ("checkpoint.pt", "policy.onnx", "report.md", "figures/curves.png"):
         assert (folder / name).is_file(), name
-    report = (folder / "report.md").read_text()
-    assert "largest errors" in report and "pushes of 0.5 m/s survived" in report and "Wall time" in report
+    page = (folder / "report.md").read_text()
+    assert "largest errors" in page and "pushes of 0.5 m/s survived" in page and "Wall time" in page
     assert list(folder.glob("events.*")) or "tensorboard" not in out
     line = f"train velocity spatial_quadruped --steps 1500 -o {folder} --threads 1 --resume {folder}/checkpoint.pt"
     status, out, err = cli(line)

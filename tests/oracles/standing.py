@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 import controllers
@@ -13,6 +15,18 @@ from legged.spatial import Array
 from robots.bipeds import crouch
 
 SOLE = {f"{x}{y}": (0.1 * x, 0.05 * y, -0.05) for x in (-1, 1) for y in (-1, 1)}  # [m]
+
+
+@cache
+def shared_biped() -> legged.Robot:
+    """Return the spatial biped, the same one in all tests of a process, so that its postures are searched once."""
+    return robots.spatial_biped()
+
+
+@cache
+def shared_quadruped() -> legged.Robot:
+    """Return the spatial quadruped, as `shared_biped`."""
+    return robots.spatial_quadruped()
 
 
 def standing_cases() -> dict[str, tuple[legged.Robot, Array, Array]]:

@@ -56,6 +56,7 @@ def test_a_map_in_a_store_is_that_in_memory_and_goes_on_after_an_interruption(qu
     from legged.sweeps.cost import ChunkSizes
 
     given = {"settled": SettlingCriterion(0.2, 0.5), "store": tmp_path}
+    monkeypatch.setattr(Sweep, "_measured", lambda self: [])  # short batches that determine sizes of chunks
     with monkeypatch.context() as patched:
         patched.setattr(ChunkSizes, "after_pilots", lambda self, *given: [0, 8, 12])
         patched.setattr(Sweep, "_outcomes", _interrupted_after_one)

@@ -93,7 +93,6 @@ def test_the_viewer_shows_hostile_texts_as_text(browser, show, robot, run, monke
     controllers = dict.fromkeys(ATTACKS[:3])
     for what, words, options in (
         (run, "simulated time", {}),
-        (robot, "reset", {}),
         (simulation, "single step", {"controllers": controllers}),
     ):
         viewer = show(what, **options)
@@ -105,8 +104,7 @@ def test_the_viewer_shows_hostile_texts_as_text(browser, show, robot, run, monke
         browser.open(viewer.address, f"document.body.innerText.includes({words!r})", timeout=300.0)
         browser.evaluate("new Promise(done => setTimeout(done, 300))")
         assert browser.evaluate(HARMLESS), what
-        if what is not robot:
-            assert "<iframe srcdoc=" in browser.evaluate("document.body.innerText")
+        assert "<iframe srcdoc=" in browser.evaluate("document.body.innerText")
         viewer.stop()
 
 
@@ -115,11 +113,14 @@ def test_missing_meshes_are_named_as_text(browser, show, tmp_path):
     path = tmp_path / "robot.urdf"
     mesh = f'<visual><geometry><mesh filename="{name}"/></geometry></visual>'
     inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
-    path.write_text(f'<robot name="{name}"><link name="{name}">{inertial}{mesh}</link></robot>', encoding="utf-8")
+    links = f'<link name="{name}">{inertial}{mesh}</link><link name="tip">{inertial}</link>'
+    joint = f'<joint name="{name}" type="continuous"><parent link="{name}"/><child link="tip"/></joint>'
+    path.write_text(f'<robot name="{name}">{links}{joint}</robot>', encoding="utf-8")
     robot = legged.load(path)
-    assert robot.links[0].name == ATTACKS[0]
+    assert robot.links[0].name == robot.joints[0].name == ATTACKS[0]
     viewer = show(robot)
-    browser.open(viewer.address, "document.body.innerText.includes('is not shown')")
+    words = "document.body.innerText"
+    browser.open(viewer.address, f"{words}.includes('is not shown') && {words}.includes('reset')")
     assert browser.evaluate(HARMLESS)
     assert "<iframe srcdoc=" in browser.evaluate("document.body.innerText")
 

@@ -27,6 +27,7 @@ from legged.compiler.passes.pipeline import trace
 from tests.compiler.codegen.test_planned import random_function
 from tests.compiler.codegen.test_targets import AVAILABLE
 
+DAILY_SEEDS = 1  # of random functions of 200 operations, each on all targets, in both precisions
 N = 9
 """Length of the state."""
 DEADLINE = 60.0

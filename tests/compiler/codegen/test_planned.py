@@ -31,7 +31,7 @@ def random_function(seed):
         def pick():
             return values[int(len(values) * rng.uniform() ** (1.0 if rng.uniform() < 0.3 else 0.2))]
 
-        for k in range(300):
+        for k in range(200):
             a, b, c = pick(), pick(), pick()
             kind = rng.integers(7)
             if kind == 0:

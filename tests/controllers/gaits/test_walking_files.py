@@ -1,5 +1,7 @@
 """Robots from files stand, crawl and trot with gaits and gains that are scaled to them; messages for other robots."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from oracles.urdfs import all_urdfs
@@ -14,8 +16,6 @@ from legged.sensors import sliding_per_stance
 
 QUICK = "test_proportions_scale_with_size_and_gravity"
 
-QUICK = "test_a_posture_outside_the_limits_is_refused"
-
 FILES = all_urdfs()
 QUADRUPEDS = ("solo/solo12", "go2/", "anymal_b_simple/anymal", "hyq/", "a1/")
 
@@ -27,6 +27,7 @@ def slow(*values):
 pytestmark = pytest.mark.skipif(not FILES, reason="example_robot_data, of the extra test, is not installed")
 
 
+@cache
 def loaded(word: str) -> legged.Robot:
     """Return the first robot whose file name contains a word."""
     return legged.load(next(path for name, path in FILES.items() if word in name))

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.standing import shared_biped
 
 import controllers
-import robots
 from benchmarks.locomotion.loops import locomotion_setup, simulate_balanced, simulate_locomotion
 from benchmarks.locomotion.outcomes import EARLIER, OURS, Outcome, failure_table, outcomes, success_table, swept
 from benchmarks.locomotion.trials import ACTUATED, DELAYED, RATES, Trial, trials
@@ -104,7 +104,7 @@ def test_robots_with_slow_joints_stand_and_walk_on_straighter_legs():
 def test_robots_with_damped_or_very_slow_joints_walk_with_the_short_steps_of_a_trot():
     """The damping takes all torque of a hip at 0.9 of 3 sqrt(g / h), or at 1.1 of it; then its largest speed is 1.3 or
     1.5 sqrt(g / h), or so small that it cannot raise the foot in a short swing."""
-    robot = robots.spatial_biped()
+    robot = shared_biped()
     home = controllers.home_of(robot)
     limit = 3.0 * np.sqrt(9.81 / np.mean([leg.length for leg in home.legs]))
     column = home.legs[0].pitch_columns[0]

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.standing import shared_biped, shared_quadruped
 
 import legged
-import robots
 from controllers import Command, Locomotion
 from controllers.locomotion.forces.predictive import Plan
 from controllers.locomotion.gait.footsteps import Sway
@@ -19,7 +19,7 @@ from controllers.locomotion.torques.tasks import WholeBodyModel
 @pytest.mark.parametrize("speed", [0.5, 0.6])
 def test_a_foot_that_is_late_moves_down_while_the_knee_behind_stops_at_its_limit(speed):
     """The body cannot move as planned without the force of the foot; the leg in the air must not swing up instead."""
-    robot, law = robots.spatial_biped(), Locomotion("walk")
+    robot, law = shared_biped(), Locomotion("walk")
     q, v = law.initial_state(robot)
     started, memory = law.start(robot, None, q, v)
     planner, parts = started.planner, started.memory(memory)
@@ -45,7 +45,7 @@ def test_a_foot_that_is_late_moves_down_while_the_knee_behind_stops_at_its_limit
 
 def test_a_swinging_foot_rises_although_its_ankle_cannot_keep_the_sole_level():
     """At the end of its range an ankle does not turn the sole back while the knee bends; the leg must lift the foot."""
-    robot, law = robots.spatial_biped(), Locomotion("walk")
+    robot, law = shared_biped(), Locomotion("walk")
     q, v = law.initial_state(robot)
     started, memory = law.start(robot, None, q, v)
     left, columns = started.planner.feet[0], [robot.base.nv + k for k in started.planner.feet[0].columns]
@@ -75,7 +75,7 @@ def test_a_swinging_foot_rises_although_its_ankle_cannot_keep_the_sole_level():
 
 def test_the_plan_counts_on_the_feet_that_stand_while_the_gait_waits_for_a_foot():
     """At the scheduled touchdown the plan otherwise counts on the feet in the air alone, and the robot falls."""
-    robot, law = robots.spatial_quadruped(), Locomotion("trot")
+    robot, law = shared_quadruped(), Locomotion("trot")
     q, v = law.initial_state(robot)
     started, memory = law.start(robot, None, q, v)
     planner, schedule = started.planner, started.gaits.schedules[0][1]
@@ -106,7 +106,7 @@ def test_the_plan_counts_on_the_feet_that_stand_while_the_gait_waits_for_a_foot(
 
 def test_a_foot_acts_at_its_place_until_it_lifts_off_within_a_step():
     """At its next place the force had another moment about the body, and fell to a fifth in the last half step."""
-    robot, law = robots.spatial_quadruped(), Locomotion("trot")
+    robot, law = shared_quadruped(), Locomotion("trot")
     q, v = law.initial_state(robot)
     started, _ = law.start(robot, None, q, v)
     planner, schedule, h = started.planner, started.gaits.schedules[0][1], 0.05
@@ -160,7 +160,7 @@ def test_a_robot_within_the_distance_that_the_plan_corrects_has_no_way_back():
 
 def test_soles_stand_as_far_to_both_sides_of_the_heading_in_a_turn():
     """Soles that land along the heading turn the hips to one side alone, up to the ends of their ranges."""
-    robot, rate = robots.spatial_biped(), 1.0  # [rad/s], 0.34 sqrt(g / h)
+    robot, rate = shared_biped(), 1.0  # [rad/s], 0.34 sqrt(g / h)
     law = Locomotion("walk", Command(yaw_rate=rate))
     run = legged.simulate(
         robot, law, ground=legged.Rigid(friction=0.6), until=5.0, integrator=legged.TimeStepping(2e-3)

@@ -1,13 +1,14 @@
 """Robots with two point or line feet, which walk by steps that also keep the body upright."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
+from oracles.standing import shared_biped, shared_quadruped
 from oracles.urdfs import all_urdfs
 
 import legged
-import robots
 from controllers import Command, Locomotion
 from controllers.locomotion.fitting import narrow_directions, swing_limits
 from controllers.locomotion.gait.feet import carrying_places, held_places
@@ -29,14 +30,15 @@ def test_soles_carry_a_robot_where_the_leg_keeps_them_at_rest():
     np.testing.assert_allclose(carrying_places(sole, np.zeros((0, 3))), [[0.0, 0.0, 0.0]])  # three joints
 
 
+@cache
 def biped_without(*axes: str) -> legged.Robot:
     """Return the spatial biped with the joints of both legs locked whose names contain one of some words."""
-    robot = robots.spatial_biped()
+    robot = shared_biped()
     return robot.locked({joint.name: 0.0 for joint in robot.joints if any(axis in joint.name for axis in axes)})
 
 
 def test_a_line_foot_is_narrow_across_its_line_also_if_it_is_turned():
-    for robot, narrow in ((biped_without("ankle_x"), (False, True)), (robots.spatial_biped(), (False, False))):
+    for robot, narrow in ((biped_without("ankle_x"), (False, True)), (shared_biped(), (False, False))):
         law = Locomotion("walk")
         started, _ = law.start(robot, None, *law.initial_state(robot))
         planner, height = started.planner, started.height
@@ -51,7 +53,7 @@ def test_a_line_foot_is_narrow_across_its_line_also_if_it_is_turned():
 
 
 def test_feet_rise_less_where_a_hip_is_near_the_end_of_its_range():
-    free, law = robots.spatial_biped(), Locomotion("walk", clearance=0.2)
+    free, law = shared_biped(), Locomotion("walk", clearance=0.2)
     started, memory = law.start(free, None, *law.initial_state(free))
     assert started.memory(memory).clearance == 0.2
     home, height = started.home, started.height
@@ -68,7 +70,7 @@ def test_feet_rise_less_where_a_hip_is_near_the_end_of_its_range():
     assert highest(near) == pytest.approx(0.1, abs=0.025)  # it is linear in the angles
     at = free.with_parameters({f"{name}.{end}": home.angles[hip] for name in hips})
     assert highest(at) == pytest.approx(0.06)
-    dog = robots.spatial_quadruped()
+    dog = shared_quadruped()
     rise, speeds, _ = swing_limits(dog, home_of(dog), 0.2, 0.3)
     assert rise == 0.2 and np.isinf(speeds).all()
     limited, memory = replace(law, home=home).start(near, None, *law.initial_state(free))
@@ -78,7 +80,7 @@ def test_feet_rise_less_where_a_hip_is_near_the_end_of_its_range():
 def test_slow_joints_bound_the_rise_and_the_speed_of_swings():
     """Over a swing of 0.6 s a sole climbs with 3.43 times the mean rate of its rise and moves with 1.5 times its mean
     velocity; rates of the knee by small changes of the standing posture."""
-    free, duration, small = robots.spatial_biped(), 0.6, 1e-3
+    free, duration, small = shared_biped(), 0.6, 1e-3
     started, _ = Locomotion("walk").start(free, None, *Locomotion("walk").initial_state(free))
     home, height = started.home, started.height
     knee = home.legs[0].pitch_columns[1]
@@ -90,7 +92,7 @@ def test_slow_joints_bound_the_rise_and_the_speed_of_swings():
     assert swing_limits(slow, home, 0.15, duration)[0] == pytest.approx(0.1, rel=0.01)
     hip = home.legs[0].pitch_columns[0]
     hips = [joint.name for joint in free.joints if "hip_y" in joint.name]
-    turned = robots.spatial_biped().with_parameters({f"{name}.speed": 4.0 for name in hips})
+    turned = shared_biped().with_parameters({f"{name}.speed": 4.0 for name in hips})
     rise, speeds, _ = swing_limits(turned, home, 0.15, duration)
     q = np.concatenate([free.base.configuration(np.zeros(3), np.eye(3)), home.angles])
     J = legged.point_jacobian(free, q, home.legs[0].link, started.planner.feet[0].sole)
@@ -115,7 +117,7 @@ def test_slow_joints_bound_the_rise_and_the_speed_of_swings():
 
 
 def test_a_warning_names_the_joint_that_hardly_holds_the_robot_on_one_leg():
-    robot = robots.spatial_biped()
+    robot = shared_biped()
     law, home = Locomotion("stand"), standing_posture(robot)
     state = law.initial_state(robot)
     torques, *_ = held_torques(robot, home)
@@ -145,7 +147,7 @@ def test_one_end_of_a_sole_carries_a_robot_that_turns_if_the_leg_cannot_turn_the
         assert offset == pytest.approx([foot.offsets[foot.pivot][0], -side * abs(foot.edge[1]), 0.0])
         assert (roll @ offset)[2] < 0.0  # the lower edge
         assert (carrying.tilt @ foot.offsets[foot.pivot])[2] < 0.0 and carrying.held == 1.0
-    for other in (biped_without("ankle_x"), robots.spatial_biped()):  # legs that yaw, and that yaw and roll their feet
+    for other in (biped_without("ankle_x"), shared_biped()):  # legs that yaw, and that yaw and roll their feet
         planner = law.start(other, None, *law.initial_state(other))[0].planner
         assert not planner.has_pivots and planner.turning(0.3) == 0.0
 
@@ -195,7 +197,7 @@ def test_a_robot_with_two_point_feet_steps_in_place_walks_and_recovers_from_a_pu
 
 def test_a_biped_with_heavy_legs_walks_by_quick_steps_that_keep_it_upright():
     """With a trunk of 6 of 27 kg the spatial biped falls after 3 s by the steps of robots with light legs."""
-    light = robots.spatial_biped()
+    light = shared_biped()
     robot, law = light.with_parameters({"trunk_1.mass": 6.0}), Locomotion("walk", Command(vx=0.4))
     started, _ = law.start(robot, None, *law.initial_state(robot))
     usual, _ = law.start(light, None, *law.initial_state(light))
@@ -222,7 +224,7 @@ def test_places_beyond_the_lever_of_an_ankle_are_moved_to_it_across_its_axis():
 
 
 def test_a_command_beyond_the_ability_of_two_feet_gives_the_largest_speed_and_a_warning():
-    robot = robots.spatial_biped()
+    robot = shared_biped()
     started, _ = Locomotion("walk").start(robot, None, *Locomotion("walk").initial_state(robot))
     apart, height, speed = np.ptp(started.steps.stances[:, 1]), started.height, started.fastest[1]
     # in half of the period of 3.6 sqrt(h / g) one foot moves to the other by half of their distance, and away from it

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from oracles.standing import shared_biped, shared_quadruped
 
 import controllers
 import legged
@@ -25,7 +26,7 @@ ACCURACY = 1e-6
 
 def standing(robot=None):
     """Return (robot, q, v) of a quadruped that stands."""
-    robot = robot or robots.spatial_quadruped()
+    robot = robot or shared_quadruped()
     home = controllers.home_of(robot)
     return robot, *controllers.Posture(tuple(home.angles), home.base_height).initial_state(robot)
 
@@ -77,7 +78,7 @@ def test_contradictory_limits_give_finite_torques_within_limits_and_a_residual()
 @pytest.mark.parametrize("held", [0.0, 2e-3])
 def test_joints_with_much_friction_reach_the_desired_velocity_at_the_end_of_a_time_step(held):
     """Friction takes 0.8 of the desired change if torques count on that of the present velocity alone."""
-    robot = robots.spatial_biped()
+    robot = shared_biped()
     hips = [joint.v.start for joint in robot.joints if "hip_z" in joint.name]
     _, q, v = standing(robot)
     q[6] += 1.0  # in the air
@@ -152,7 +153,7 @@ def test_the_examples_of_the_documentation_run_and_their_task_is_reached():
     names: dict = {}
     for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(code, names)
-    state = crouch(robot := robots.spatial_biped())
+    state = crouch(robot := shared_biped())
     tau, _, residual = names["torques"](robot, state.q, state.v, state.q[7:], None)
     assert tau.shape == (robot.nj,) and residual < 2 * ACCURACY
     model = WholeBodyModel(robot, state.q, 0.1 * np.ones(robot.nv))

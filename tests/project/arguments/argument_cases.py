@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from argument_values import FOLDER, method_arguments, resolved, special_arguments, usual_arguments
+from oracles.standing import shared_quadruped
 from package_cases import package_calls
 
 import legged
@@ -315,7 +316,7 @@ def makers(folder: Path) -> dict[str, Callable[[], Any]]:
     def study() -> Any:
         return sweeps.sweep(_trial, {"x": [1.0, 2.0]}, folder / "objects").compute()
 
-    quadruped = robots.spatial_quadruped()
+    quadruped = shared_quadruped()
     high = quadruped.state(base_position=(0.0, 0.0, 1.0)).q
     made: dict[str, Callable[[], Any]] = {
         "Problem": problem,
@@ -339,7 +340,7 @@ def _begun(environment: Any) -> Any:
 
 def stateful_arguments() -> dict[str, dict[str, Any]]:
     """Return the arguments of the methods that are called, by class and name."""
-    pendulum, nj = robots.chain(1, base=legged.FixedBase()), robots.spatial_quadruped().nj
+    pendulum, nj = robots.chain(1, base=legged.FixedBase()), shared_quadruped().nj
     q, v = robots.planar_hopper().neutral(), np.zeros(5)
     return {
         "Problem.set_start": {"q": pendulum.neutral() + 0.1, "v": np.ones(1)},

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from oracles.standing import shared_quadruped
 
 import controllers
 import legged
@@ -107,7 +108,7 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
     q = legged.loops.assemble(closed, [1.0, -0.5, 1.6])
     v = np.zeros(closed.robot.nv)
     loop_state = {"q": q, "v": v, "vdot": v, "tau": v}
-    quadruped = robots.spatial_quadruped()
+    quadruped = shared_quadruped()
     urdf, mjcf = (
         Later(partial(_saved, save, quadruped, path))
         for save, path in ((legged.save_urdf, URDF), (legged.save_mjcf, MJCF))
@@ -238,7 +239,7 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
 def _seen_simulation() -> legged.Simulation:
     """Return a simulation of a law that knows what a camera has seen."""
     law = controllers.Locomotion("trot", terrain=legged.ground.RollingHeightMap((20, 20), 0.05))
-    robot = robots.spatial_quadruped()
+    robot = shared_quadruped()
     q, v = law.initial_state(robot)
     return legged.Simulation(robot, law, ground=legged.Rigid(), q=q, v=v)
 
@@ -257,7 +258,7 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the arguments of methods for which those of the usual names are not right, by class and name."""
     robot = values["robot"]
     contact = {"name": robot.contacts[0].name}
-    quadruped = robots.spatial_quadruped()
+    quadruped = shared_quadruped()
     home = quadruped.neutral(), np.zeros(quadruped.nv)
     run_file = resolved(values["run"]).save(FOLDER / "saved_run.npz")
     rollouts = legged.rollout(robots.chain(1), until=0.02, vary={"robot.gravity": np.zeros((2, 3))})

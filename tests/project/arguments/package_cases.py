@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from oracles.standing import shared_quadruped
 
 import legged
 import robots
@@ -38,7 +39,7 @@ def package_calls(folder: Path) -> dict[str, tuple[Any, dict[str, Any]]]:
 
 
 def _tasks() -> dict[str, tuple[Any, dict[str, Any]]]:
-    quadruped, gains = robots.spatial_quadruped(), {"kp": 20.0, "kd": 0.5}
+    quadruped, gains = shared_quadruped(), {"kp": 20.0, "kd": 0.5}
     rest = np.tile(quadruped.neutral(), (20, 1))
     motion = legged.simulate(quadruped, until=0.05, q=rest[0])
     return {
@@ -74,7 +75,7 @@ def _problems() -> dict[str, tuple[Any, dict[str, Any]]]:
         "optimization.solve": (optimization.solve, {"problem": problem, "q": None, "v": None, "u": None, "iterations": 2, "tolerance": 1e-9, "constraint_tolerance": 1e-4, "second_order": False}),
         "optimization.Tracking": (optimization.Tracking, {"problem": problem, "solution": solution, "share": 1.0, "lower": None, "upper": None, "early": 0.0, "late": 0.0, "settle": 0.0}),
         "optimization.regulated": (optimization.regulated, {"problem": problem, "solution": solution, "state": 1.0, "control": 1.0, "landing": 0.0}),
-        "optimization.feet": (optimization.feet, {"robot": robots.spatial_quadruped()}),
+        "optimization.feet": (optimization.feet, {"robot": shared_quadruped()}),
     }  # fmt: skip
 
 
@@ -99,7 +100,7 @@ def _studies(folder: Path) -> dict[str, tuple[Any, dict[str, Any]]]:
 
 
 def _loops() -> dict[str, tuple[Any, dict[str, Any]]]:
-    robot = robots.spatial_quadruped()
+    robot = shared_quadruped()
     high = robot.state(base_position=(0.0, 0.0, 1.0)).q
     limits, command = deployment.SafetyLimits.of(robot), deployment.JointCommand.damping(robot.nj, 1.0)
     zero, feet = np.zeros(robot.nj), np.zeros(len(robot.contacts))
@@ -117,7 +118,7 @@ def _loops() -> dict[str, tuple[Any, dict[str, Any]]]:
 
 
 def _estimators() -> dict[str, tuple[Any, dict[str, Any]]]:
-    robot, times = robots.spatial_quadruped(), np.arange(5) * 0.01
+    robot, times = shared_quadruped(), np.arange(5) * 0.01
     q, v, forces = np.tile(robot.neutral(), (5, 1)), np.zeros((5, robot.nv)), np.zeros((5, len(robot.contacts), 3))
     motion = {"robot": robot, "instruments": estimation.Instruments(), "times": times, "q": q, "v": v, "forces": forces}
     calls: dict[str, tuple[Any, dict[str, Any]]] = {}

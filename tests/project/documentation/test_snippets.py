@@ -8,6 +8,7 @@ import keyword
 import re
 import textwrap
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,6 +26,10 @@ PROGRAMS = {str(page.relative_to(ROOT)): list(blocks(page.read_text(encoding="ut
 @pytest.mark.parametrize("name", [name for name, blocks in PROGRAMS.items() if any(not block.slow for block in blocks)])
 def test_snippets_of_a_page(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+    if name == "docs/howto/learning.md":
+        report = importlib.import_module("legged.learning.report")
+        for test in ("tracking", "survival"):  # of few robots
+            monkeypatch.setattr(report, test, partial(getattr(report, test), robots=2))
     with np.printoptions():
         run_page(ROOT / name, slow=False)
 

@@ -179,7 +179,7 @@ def test_the_energy_of_members_that_fall_is_not_judged():
 
 @pytest.mark.parametrize(
     ("file", "count", "step", "most"),
-    [("go2/go2", 48, 4e-3, 0.05), ("g1/g1_29dof_rev_1_0", 8, 1e-3, 0.05)],
+    [("go2/go2", 48, 4e-3, 0.05), pytest.param("g1/g1_29dof_rev_1_0", 8, 1e-3, 0.05, marks=pytest.mark.slow)],
     ids=["Go2", "G1"],
 )
 def test_falls_that_drive_joints_against_their_stops_gain_no_energy_in_long_steps(file, count, step, most):

@@ -27,8 +27,9 @@ def work(ground, compiled=None, hidden=False):
 
     law = Hidden(controllers.Trot()) if hidden else LAW
     vary = {"robot.trunk.mass": [5.0, 6.0]}
+    until = 0.01 if compiled is False else 0.03  # [s]
     return legged.rollout(
-        robots.spatial_quadruped(), law, ground=GROUNDS[ground](), until=0.03, vary=vary, compiled=compiled
+        robots.spatial_quadruped(), law, ground=GROUNDS[ground](), until=until, vary=vary, compiled=compiled
     )
 
 

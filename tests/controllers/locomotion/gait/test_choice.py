@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from oracles.standing import shared_biped, shared_quadruped
 from oracles.urdfs import all_urdfs
 
 import legged
-import robots
 from controllers import Command, ContactSchedule, Locomotion
 from controllers.locomotion.gait.choice import GaitChoice, jump_state
 from controllers.locomotion.gait.schedule import GaitState
@@ -88,12 +88,12 @@ def test_gaits_in_which_sides_rows_or_all_feet_stand_in_turn_are_uneven_and_a_tr
 
 
 def test_the_automatic_gait_of_a_robot_with_two_feet_is_a_walk():
-    for robot, count in ((robots.spatial_quadruped(), 2), (robots.spatial_biped(), 1)):
+    for robot, count in ((shared_quadruped(), 2), (shared_biped(), 1)):
         law = Locomotion("automatic")
         gaits = law.start(robot, None, *law.initial_state(robot))[0].gaits
         assert gaits.by_speed and len(gaits.schedules) == count
     with pytest.raises(UnknownNameError, match="automatic"):
-        Locomotion("automatik").initial_state(robots.spatial_quadruped())
+        Locomotion("automatik").initial_state(shared_quadruped())
 
 
 def test_four_legs_that_do_not_move_their_feet_to_the_side_walk_in_the_automatic_gait():
@@ -226,7 +226,7 @@ def test_a_robot_jumps_in_place_once_and_stands(name):
     """It reaches at least 0.6 of the commanded rise, is in the air, and comes to rest where it stood."""
     if name == "go2" and not FILES:
         pytest.skip("example_robot_data, of the extra test, is not installed")
-    robot = robots.spatial_quadruped() if name == "spatial_quadruped" else legged.load(FILES["go2/go2"])
+    robot = shared_quadruped() if name == "spatial_quadruped" else legged.load(FILES["go2/go2"])
     heights, places, sim = jumped(robot, "trot", 0.1)
     assert 0.06 < heights.max() < 0.13
     assert np.sum(heights > 0.03) < 40  # one jump

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.standing import shared_biped, shared_quadruped
 from oracles.urdfs import all_urdfs
 
 import legged
-import robots
 from controllers import Command, Locomotion
 from controllers.locomotion.fitting import fitted_parts, standing_parts
 from controllers.locomotion.gait.inclined_ground import InclinedWalk, inclined_walk
@@ -32,7 +32,7 @@ def configuration(robot: legged.Robot, home, angle: float = 0.0) -> Array:
 
 def with_ankles(most: float, least: float = 1.0) -> legged.Robot:
     """Return the spatial biped whose ankles bend further by some angles than in its posture with free ankles, [rad]."""
-    free = robots.spatial_biped()
+    free = shared_biped()
     home = standing_posture(free)
     ankle = home.angles[home.legs[0].pitch_columns[2]]
     names = [joint.name for joint in free.joints if "ankle_y" in joint.name]
@@ -57,7 +57,7 @@ def test_the_base_is_higher_uphill_where_an_ankle_would_reach_the_end_of_its_ran
         assert margin == pytest.approx(0.18 + begin + 0.5 * most / rate, abs=0.1 * most / rate)
     mapped = replace(plan, terrain=HeightMap(np.zeros((20, 20)), 0.1))  # its slope may be that of gaps
     assert plan.inclined.rise(2.0) > 0.0 and mapped.inclined == InclinedWalk()
-    dog, trot = robots.spatial_quadruped(), Locomotion("trot")
+    dog, trot = shared_quadruped(), Locomotion("trot")
     assert trot.start(dog, None, *trot.initial_state(dog))[0].planner.inclined == InclinedWalk()
 
 
@@ -147,7 +147,7 @@ def test_the_trunk_over_a_weak_waist_is_inclined_so_that_it_holds_the_upper_body
 
 
 def test_a_posture_is_ahead_of_its_soles_by_a_given_distance():
-    robot = robots.spatial_biped()
+    robot = shared_biped()
     for ahead in (-0.03, 0.0, 0.02):  # [m]
         home = home_of(robot, ahead=ahead)
         q = configuration(robot, home)
@@ -157,7 +157,7 @@ def test_a_posture_is_ahead_of_its_soles_by_a_given_distance():
 
 
 def test_a_robot_stands_over_the_part_of_its_soles_that_weak_ankles_hold():
-    strong = robots.spatial_biped()
+    strong = shared_biped()
     place = np.abs(standing_parts(strong)[1].feet[0].outline[:, 0]).max()
     effort = 0.3 * place * strong.mass * 9.81  # on one foot less than the moment over the middle of the sole
     weak = strong.with_parameters({f"{x.name}.effort": effort for x in strong.joints if "ankle" in x.name})
@@ -174,7 +174,7 @@ def test_a_robot_stands_over_the_part_of_its_soles_that_weak_ankles_hold():
 
 
 def test_hips_are_higher_where_bent_knees_would_not_hold_the_robot_on_one_leg():
-    strong = robots.spatial_biped()
+    strong = shared_biped()
     low = standing_posture(strong)
     torques, *_ = standing_torques(strong, low)
     knees = [joint for joint in strong.joints if "knee" in joint.name]
@@ -187,7 +187,7 @@ def test_hips_are_higher_where_bent_knees_would_not_hold_the_robot_on_one_leg():
 
 
 def test_the_refusal_names_the_joint_that_no_ground_force_relieves():
-    robot = robots.spatial_biped()
+    robot = shared_biped()
     home = standing_posture(robot)
     weak = robot.with_parameters({f"{joint.name}.effort": 1.0 for joint in robot.joints if "knee" in joint.name})
     with pytest.raises(DefinitionError, match=r"cannot stand: .* joint '(left|right)_knee"):
@@ -195,7 +195,7 @@ def test_the_refusal_names_the_joint_that_no_ground_force_relieves():
 
 
 def test_live_commands_beyond_the_largest_velocities_of_two_feet_give_a_notice():
-    robot = robots.spatial_biped()
+    robot = shared_biped()
     law = Locomotion("walk", None)
     started, flat = law.start(robot, None, *law.initial_state(robot))
     fastest = started.fastest

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from oracles.standing import shared_biped
 
 import controllers
 import legged
-import robots
 from controllers.locomotion import started_locomotion
 from controllers.locomotion.fitting import standing_parts
 from controllers.locomotion.gait.posture import damped_speeds, standing_posture
@@ -17,7 +17,7 @@ from legged.dynamics.passive import without_friction
 
 def braked(share: float):
     """Return a biped whose hip yaw spends a share of its torque on friction in the fastest turn of two legs."""
-    robot = robots.spatial_biped()
+    robot = shared_biped()
     parts = standing_parts(robot)
     yaws = [joint for joint in robot.joints if "hip_z" in joint.name]
     column = yaws[0].v.start - robot.base.nv
@@ -39,7 +39,7 @@ def test_hips_are_higher_where_feet_that_move_to_the_side_need_more_speed_than_a
 
 def test_weak_legs_are_not_stretched_to_where_soles_stand_turned():
     """At 0.97 of its length a leg of this robot, 0.94 m, stands on a sole that hip and ankle turn by 0.7 rad."""
-    robot, weak = robots.spatial_biped(), 5.0
+    robot, weak = shared_biped(), 5.0
     efforts = {f"{joint.name}.effort": joint.definition.physics.effort / weak for joint in robot.joints}
     home = standing_posture(robot.with_parameters(efforts))
     assert hip_share(home) == pytest.approx(0.92, abs=0.005)
@@ -71,7 +71,7 @@ def test_friction_takes_at_most_half_of_the_torque_of_a_hip_yaw_in_the_fastest_t
 
 def test_friction_of_coupled_joints_adds_up():
     """The power that friction takes is 3 v^2 of the knee and 8 (v / 2)^2 of the ankle that follows it."""
-    robot = robots.spatial_biped()
+    robot = shared_biped()
     knee, ankle = (next(joint.name for joint in robot.joints if part in joint.name) for part in ("knee", "ankle_y"))
     coupled = robot.edit().couple(ankle, knee, -0.5).build()
     column = coupled.joint(knee).v.start - robot.base.nv
@@ -89,7 +89,7 @@ def test_the_law_counts_on_friction_at_the_end_of_its_period(monkeypatch):
             super().__init__(*args, **given)
             held.append(self.held)
 
-    robot = robots.spatial_biped()
+    robot = shared_biped()
     law = controllers.Locomotion("walk", rate=250.0)
     q, v = law.initial_state(robot)
     started, memory = law.start(robot, None, q, v)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from oracles.standing import shared_quadruped
 from oracles.urdfs import all_urdfs
 
 import controllers
@@ -144,7 +145,7 @@ def test_runs_rollouts_and_simulations_warn_of_the_notice_of_a_controller(wrappe
 
 def test_friction_bounds_the_speed_in_a_curve_with_a_notice_and_keeps_the_direction():
     """The centripetal acceleration is at most 0.6 of friction coefficient times g, without a bound straight ahead."""
-    robot = robots.spatial_quadruped()
+    robot = shared_quadruped()
     law = Locomotion("trot", friction=0.4)
     q, v = law.initial_state(robot)
     started, flat = law.start(robot, None, q, v)
@@ -162,7 +163,7 @@ def test_friction_bounds_the_speed_in_a_curve_with_a_notice_and_keeps_the_direct
 
 def test_in_gaits_that_load_the_feet_unevenly_loads_add_forward_as_well():
     """Three loads of 0.7, with a sum of 1.3: a trot accelerates, a walk less, and the other gaits slow down."""
-    robot, growth = robots.spatial_quadruped(), []
+    robot, growth = shared_quadruped(), []
     for gait in ("trot", "walk", "pace", "bound", "pronk"):
         law = Locomotion(gait)
         q, v = law.initial_state(robot)

@@ -32,7 +32,7 @@ def test_shares_are_means_of_the_stances_during_each_step(name, duty, waited):
             waited=waited,
         )
         times = step * (np.arange(count * samples) + 0.5) / samples
-        stances = np.array([state.stance_after(max(t - delay, 0.0)) for t in times]).reshape(count, samples, 4)
+        stances = np.array(state.stance_after(np.maximum(times - delay, 0.0))).T.reshape(count, samples, 4)
         shares, supported = stance_shares(state, step, count)
         assert np.array(shares) == pytest.approx(stances.mean(axis=1), abs=1.0 / samples)
         assert np.array(supported) == pytest.approx(stances.max(axis=2).mean(axis=1), abs=2.0 / samples)

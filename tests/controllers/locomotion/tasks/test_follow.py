@@ -4,10 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
+from oracles.standing import shared_quadruped
 
 import controllers
 import legged
-import robots
 from controllers.locomotion.velocity_command import slowed
 from legged.errors import DefinitionError, SimulationWarning
 
@@ -18,7 +18,7 @@ SPEED, TOLERANCE = 0.6, 0.1  # [m/s], [m]
 
 def test_a_robot_passes_its_waypoints_in_order_and_stands_at_the_last_with_its_heading():
     """A push of 0.3 m/s to the side is corrected, and the speed stays below the largest one."""
-    robot = robots.spatial_quadruped()
+    robot = shared_quadruped()
     points = [(0.8, 0.0), (1.2, 0.6), (1.2, 0.9, 2.2)]
     walk = controllers.Locomotion("trot", None)
     law = controllers.Follow(walk, points, speed=SPEED, turning=1.2, tolerance=TOLERANCE)
@@ -51,7 +51,7 @@ def test_paths_that_cannot_be_followed_are_refused():
     with pytest.raises(DefinitionError, match=r"\(x, y\) or \(x, y, heading\) each"):
         controllers.Follow(walk, [(1.0,)])
     with pytest.raises(DefinitionError, match=r"Locomotion\(command=None\)"):
-        robot = robots.spatial_quadruped()
+        robot = shared_quadruped()
         q, v = walk.initial_state(robot)
         controllers.Follow(controllers.Locomotion("trot"), [(1.0, 0.0)]).start(robot, None, q, v)
 
@@ -73,7 +73,7 @@ def test_heights_and_angles_that_straight_legs_do_not_reach_are_warned_about(com
     law = controllers.Locomotion("trot", controllers.Command(**command))
     with warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always")
-        law._fitted(robots.spatial_quadruped())
+        law._fitted(shared_quadruped())
     texts = [str(warning.message) for warning in given]
     assert len(texts) == (hip is not None)
     if hip is not None:
@@ -83,7 +83,7 @@ def test_heights_and_angles_that_straight_legs_do_not_reach_are_warned_about(com
 
 def test_a_command_beyond_the_limits_is_replaced_with_a_notice():
     """The largest velocity keeps the direction of the command, and one within the limits is kept without a word."""
-    robot = robots.spatial_quadruped()
+    robot = shared_quadruped()
     law = controllers.Locomotion("trot", controllers.Command(vx=9.0, yaw_rate=1.0))
     with pytest.warns(SimulationWarning, match=r"cannot follow the command vx=9.* move at vx=3"):
         started = law._fitted(robot)

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from oracles.standing import shared_quadruped
 
 import controllers
 import legged
-import robots
 from controllers import Command, Locomotion, PointTask, PoseTask
 from controllers.locomotion.torques import hands
 from controllers.locomotion.torques.tasks import WholeBodyModel
@@ -44,7 +44,7 @@ def arm(friction=0.0, load=0.0):
 
 
 def with_arm(**given):
-    return robots.spatial_quadruped().edit().attach(arm(**given), to="trunk", at=(0.1, 0.0, 0.1)).build()
+    return shared_quadruped().edit().attach(arm(**given), to="trunk", at=(0.1, 0.0, 0.1)).build()
 
 
 def posture_of(robot):
