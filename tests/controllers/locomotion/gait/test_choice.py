@@ -112,7 +112,7 @@ def test_four_legs_that_do_not_move_their_feet_to_the_side_walk_in_the_automatic
 
 
 def test_legs_that_motors_hardly_accelerate_are_a_warning():
-    robot = robots.spatial_quadruped()
+    robot = shared_quadruped()
     Locomotion("trot").initial_state(robot)  # no warning
     editor = robot.edit()
     for joint in robot.joints:

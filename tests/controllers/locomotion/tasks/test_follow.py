@@ -38,7 +38,7 @@ def test_a_robot_passes_its_waypoints_in_order_and_stands_at_the_last_with_its_h
 
 
 def test_a_robot_that_has_fallen_onto_its_rear_end_is_commanded_by_numbers():
-    robot = robots.spatial_quadruped()
+    robot = shared_quadruped()
     law = controllers.Follow(controllers.Locomotion("trot", None), [(1.0, 0.0)])
     q, v = law.initial_state(robot)
     started, memory = law.start(robot, None, q, v)
