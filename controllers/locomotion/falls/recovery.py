@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -109,6 +110,7 @@ class Recovery(Wrapper):
     _damping: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
     _turning: turning.Turning | None = field(default=None, repr=False, kw_only=True)
     _rising: rising.Rising | None = field(default=None, repr=False, kw_only=True)
+    _balance: RisingPostures | None = field(default=None, repr=False, kw_only=True)
     _walker: StartedLocomotion | None = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -123,7 +125,7 @@ class Recovery(Wrapper):
         on_two, unit, rate = len(home.legs) == 2, walker.planner.time_unit, walker.sampling_rate
         if on_two and self.rest is not None:
             raise DefinitionError(f"robot {robot.name!r} has two legs, and does not lie or sit; leave out `rest`")
-        rises, motions, candidates, goal = None, None, None, np.array([0.0, 0.0, 1.0])
+        rises, motions, candidates, postures, goal = None, None, None, None, np.array([0.0, 0.0, 1.0])
         folded = home.angles if on_two else folded_posture(robot, home)
         if on_two:
             at_home = np.concatenate([robot.base.neutral(), home.angles])
@@ -137,6 +139,7 @@ class Recovery(Wrapper):
         if on_two:
             try:
                 postures = RisingPostures(robot, home)
+                servos = replace(servos, balance=partial(postures.balancing_rotations, unit=unit))
                 rises = rising.rising_motion(postures, servos, unit, step)
                 folded, goal = postures.nominal[0], rising.PRONE
                 candidates = turning_postures(robot, home, folded, _CANDIDATES, postures.arms)
@@ -151,7 +154,7 @@ class Recovery(Wrapper):
                 sits[list(leg.columns)] = home.angles[list(leg.columns)]
         modes = np.array([home.angles, home.angles, folded, home.angles, folded, folded, sits])
         fields = {"_postures": modes, "_stiffness": stiffness, "_damping": damping, "_walker": walker}
-        prepared = replace(self, **fields, _rising=rises, _turning=motions)
+        prepared = replace(self, **fields, _rising=rises, _turning=motions, _balance=postures)
         return super(Recovery, prepared).start(robot, ground, q, v)
 
     def mode(self, memory: Array) -> str:
@@ -271,6 +274,9 @@ class Recovery(Wrapper):
         if self._rising is not None:
             lasts = where(_is_mode(now.mode, RISES), unit * _of_mode(now.posture, self._rising.moves), lasts)
         desired = interpolated(now.angles, self._target(now.mode, now.posture), (t - now.since) / lasts)
+        if self._balance is not None:
+            balances = where(_is_mode(now.mode, RISES) & (now.posture > rising.BALANCES - 0.5), 1.0, 0.0)
+            desired = desired + balances * self._balance.balancing_rotations(q, v, unit)
         spring = where((now.mode > DAMPS + 0.5), self._stiffness, np.zeros(robot.nj))
         joints = spring * (desired - q[robot.base.nq :]) - self._damping * v[robot.base.nv :]
         return np.concatenate([np.zeros(robot.base.nv), joints])

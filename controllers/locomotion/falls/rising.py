@@ -16,14 +16,16 @@ from legged.spatial import Array
 
 PRONE = np.array([-1.0, 0.0, 0.0])
 """Unit vector upward, (3,), dimensionless, base axes, of a robot on its front."""
-_SETTLES = 8.0  # [sqrt(h / g)], in which a robot on its front comes to rest
-_ROUNDS = 8  # of the search at most, in turns over the hands and over the heels
+_SETTLES = 4.0  # [sqrt(h / g)], in which a robot on its front comes to rest
+_ROUNDS = 8  # of the search at most; after one that fails over the hands the next one is over the heels, and vice versa
 _KEPT = 6  # sequences of postures that are kept after each stage
 _UPRIGHT, _LEVEL, _WITHIN = 0.8, 0.06, 0.1
 """Of a robot that has risen: least vertical component of the upright axis of its base; largest difference of the
 heights of toes and heels, [height of the hips]; least distance of the capture point from both ends of the soles,
 [length of the soles]."""
-_SURE, _LEAST = 0.7, 0.5  # share of successes that ends the search, and of a motion that is used
+_SURE, _LEAST = 0.85, 0.5  # share of successes that ends the search, and of a motion that is used
+_TRIES, _REPEATED = 3, 4  # at most, of a stage on the soles; of motions that are repeated after a round
+_OFFSET = 0.01  # [rad] or [m], standard deviation of the errors of the servos in repetitions
 _MIDDLE = 0.6  # of the capture point from the heels, 0, to the toes, 1, where it is best
 
 _Maker = Callable[[RisingPostures, Array, Array], Array]  # (postures, posture before, parameters) -> joint positions
@@ -87,6 +89,9 @@ LASTS = tuple(x[-1] for x in _FIRST) + tuple(x.lasts for x in (*_FIRST_STAGES, *
 for both ways."""
 
 
+BALANCES = 5  # number of the posture, `_WAYS`, from which on the ankles balance
+
+
 class Rising(NamedTuple):
     """Motion in which a robot rises from its front.
 
@@ -145,36 +150,56 @@ class _Search:
 
     def motion(self) -> Rising | None:
         """Return the best motion."""
-        start, best = self._start(), None
-        for number in range(_ROUNDS):
+        lying, start = self._start()
+        found: list[_Node] = []
+        way = 0
+        for _ in range(_ROUNDS):
             nodes = start
-            for stage in (*_FIRST_STAGES, *_WAYS[number % 2], *_LAST_STAGES):
+            for stage in (*_FIRST_STAGES, *_WAYS[way], *_LAST_STAGES):
                 nodes = self._tried(stage, nodes)
-            best = max(([best] if best else []) + nodes, key=lambda node: (node.rate, node.score))
-            if best.rate > _SURE:
-                break
+                if len(nodes[0].steps) > BALANCES and max(node.rate for node in nodes) < _LEAST:
+                    way = 1 - way  # no robot stands on its soles
+                    break
+            else:
+                found += self._repeated(lying, [node for node in nodes if node.rate >= _LEAST])
+                if any(node.rate > _SURE for node in found):
+                    break
+        best = max(found, key=lambda node: node.rate, default=None)
         if best is None or best.rate < _LEAST:
             return None
         return Rising(*(np.array(values) for values in zip(*best.steps, strict=True)))
 
-    def _start(self) -> list[_Node]:
-        """Return robots on their front with their hands beside their shoulders."""
+    def _start(self) -> tuple[Array, list[_Node]]:
+        """Return the states of robots on their front, and of those with their hands beside their shoulders."""
         rotations = np.tile(axis_quaternion("y", 0.5 * np.pi), (ROBOTS, 1))
         nominal, n = self.postures.nominal, len(FRICTION)
-        states, _ = self.trials.at_rest(nominal[0], rotations, 1.0, _SETTLES)
-        states, begins, steps = self.trials.varied(states), None, []
+        lying, _ = self.trials.at_rest(nominal[0], rotations, 1.0, _SETTLES)
+        states, begins, steps = self.trials.varied(lying), None, []
         for number, moves, lasts in _FIRST:
             states, _ = self.trials.moved(states, nominal[number], moves, lasts, begins)
             begins = np.tile(nominal[number], (ROBOTS, 1))
             steps.append((nominal[number], moves, self._vertical(states)))
         groups = [states[k : k + n] for k in range(0, ROBOTS, n)]
-        return [_Node(group, tuple(steps), 0.0, 0.0) for group in groups]
+        return lying, [_Node(group, tuple(steps), 0.0, 0.0) for group in groups]
 
     def _tried(self, stage: _Stage, nodes: list[_Node]) -> list[_Node]:
-        """Return the best of many random postures of a stage after some of the sequences so far."""
+        """Return the best of many random postures of a stage after some of the sequences so far.
+
+        As long as no robot stands on its soles from `BALANCES` on, more postures are tried.
+        """
+        after: list[_Node] = []
+        for _ in range(_TRIES):
+            after += self._sampled(stage, nodes)
+            if len(nodes[0].steps) < BALANCES or max(node.rate for node in after) > _SURE:
+                break
+        return sorted(after, key=lambda node: -node.score - node.rate)[:_KEPT]
+
+    def _sampled(self, stage: _Stage, nodes: list[_Node]) -> list[_Node]:
+        """Return random postures of a stage, the first one in the middle of its ranges, after the sequences so far."""
         random, n = self.trials.random, len(FRICTION)
         before = [nodes[k % len(nodes)] for k in range(ROBOTS // n)]
         x = stage.middle + random.uniform(-1.0, 1.0, (len(before), len(stage.middle))) * stage.half
+        x[0] = stage.middle
         targets = [
             stage.posture(self.postures, node.steps[-1][0], row[:-1]) for node, row in zip(before, x, strict=True)
         ]
@@ -184,23 +209,40 @@ class _Search:
             np.repeat(x[:, -1], n),
             stage.lasts,
             np.repeat([node.steps[-1][0] for node in before], n, axis=0),
+            len(nodes[0].steps) >= BALANCES,
         )
         after = []
         for k, node in enumerate(before):
             rows = slice(n * k, n * (k + 1))
-            results = [self._result(state, is_lost) for state, is_lost in zip(states[rows], lost[rows], strict=True)]
+            is_last = stage is _LAST_STAGES[-1]
+            results = [self._result(*each, is_last) for each in zip(states[rows], lost[rows], strict=True)]
             score, rate = np.mean(results, axis=0)
             steps = *node.steps, (targets[k], x[k, -1], self._vertical(states[rows]))
             after.append(_Node(states[rows], steps, score, rate))
-        return sorted(after, key=lambda node: -node.score)[:_KEPT]
+        return after
+
+    def _repeated(self, lying: Array, nodes: list[_Node]) -> list[_Node]:
+        """Return some motions with their rates of success in repetitions from the front, with other variations."""
+        chosen = nodes[:_REPEATED]
+        if not chosen:
+            return []
+        rows = np.resize(np.repeat(np.arange(len(chosen)), len(FRICTION)), ROBOTS)
+        states, begins, lost = self.trials.varied(lying), None, np.zeros(ROBOTS, dtype=bool)
+        for number, lasts in enumerate(LASTS):
+            targets, moves = (np.array([node.steps[number][k] for node in chosen])[rows] for k in (0, 1))
+            targets = targets + _OFFSET * self.trials.random.normal(size=targets.shape)
+            states, has_diverged = self.trials.moved(states, targets, moves, lasts, begins, number >= BALANCES)
+            begins, lost = targets, lost | has_diverged
+        risen = np.array([self._result(*each, True)[1] for each in zip(states, lost, strict=True)])
+        return [node._replace(rate=float(risen[rows == k].mean())) for k, node in enumerate(chosen)]
 
     def _vertical(self, states: Array) -> Array:
         """Return the mean of the unit vectors upward, (3,), dimensionless, base axes; some robots may have fallen."""
         mean = self.trials.verticals(states).mean(axis=0)
         return mean / np.linalg.norm(mean)
 
-    def _result(self, state: Array, is_lost: Any) -> tuple[float, float]:
-        """Return the score of a state, dimensionless, and 1 if the robot has risen, otherwise 0."""
+    def _result(self, state: Array, is_lost: Any, is_last: bool) -> tuple[float, float]:
+        """Return the score of a state, dimensionless, and 1 if the robot is on its soles, at last upright, or 0."""
         robot, trials = self.robot, self.trials
         q, v = state[: robot.nq], state[robot.nq :]
         R, origin = robot.base.pose(q[: robot.base.nq])
@@ -217,5 +259,5 @@ class _Search:
         yaw = np.arccos(np.clip((left - left_heel) @ (right - right_heel) / lengths, -1.0, 1.0))
         score = R[2, 2] + min(height, 1.0) - 10.0 * min(difference, 0.1) - min(abs(share - _MIDDLE), 1.0)
         score -= 0.7 * abs(width - self.width) / self.postures.length + 0.3 * yaw  # walking begins from this stance
-        risen = R[2, 2] > _UPRIGHT and difference < _LEVEL and _WITHIN < share < 1.0 - _WITHIN
+        risen = (R[2, 2] > _UPRIGHT or not is_last) and difference < _LEVEL and _WITHIN < share < 1.0 - _WITHIN
         return (-9.0, 0.0) if is_lost else (float(score), float(risen))

@@ -33,16 +33,20 @@ _NOISE = 0.03  # [rad] or [m], standard deviation of the joint positions at thei
 
 @dataclass(frozen=True, eq=False)
 class Servos:
-    """Springs and dampers of the joints: a command is (initial posture, posture, duration of the motion), (2 nj + 1,).
+    """Springs and dampers of the joints.
+
+    A command is (initial posture, posture, duration of the motion, 1 for balance or 0), (2 nj + 2,).
 
     Attributes:
         stiffness: (nj,), [N m/rad] or [N/m]. damping: (nj,), [N m s/rad] or [N s/m].
         is_implicit: Whether forces are those at the end of a time step, for longer steps.
+        balance: Function of q and v that returns rotations to be added to the posture, (nj,), [rad]; None for none.
     """
 
     stiffness: Array
     damping: Array
     is_implicit: bool = True
+    balance: Callable[[Array, Array], Array] | None = None
 
     def start(self, robot: Robot, ground: Any, q: Array, v: Array) -> Array:
         """Return the memory, (0,); arguments as in `Locomotion.start`."""
@@ -62,6 +66,8 @@ class Servos:
         """Return the forces of the joints, (nj,), [N m] or [N]; other arguments as in `GaitLaw.torque`."""
         n = len(self.stiffness)
         desired = interpolated(command[:n], command[n : 2 * n], t / command[2 * n])
+        if self.balance is not None:
+            desired = desired + command[2 * n + 1] * self.balance(q, v)
         return self.stiffness * (desired - q[-n:]) - self.damping * v[-n:]
 
 
@@ -91,7 +97,7 @@ class Trials:
         start = np.concatenate([robot.base.neutral(), np.clip(angles, *inner_limits(robot))])
         self._raise(start[None])
         start[6] += 1.0  # [m]; `step` compares single with double precision, which contacts would disturb
-        command = np.concatenate([start[self.joints], start[self.joints], [unit]])
+        command = np.concatenate([start[self.joints], start[self.joints], [unit, 0.0]])
         for dtype in ("float32", "float64"):  # `step` refuses single precision that is too inaccurate
             self.simulation = Simulation(
                 robot,
@@ -134,7 +140,13 @@ class Trials:
         return states
 
     def moved(
-        self, states: Array, target: Array, within: Any, lasts: float, begins: Array | None = None
+        self,
+        states: Array,
+        target: Array,
+        within: Any,
+        lasts: float,
+        begins: Array | None = None,
+        balances: bool = False,
     ) -> tuple[Array, Array]:
         """Return the states after motions to given postures, (n, nq + nv), and whether each diverged, (n,).
 
@@ -145,13 +157,14 @@ class Trials:
             lasts: Time simulated, [sqrt(h / g)].
             begins: Joint positions at which the motions of the servos begin, (n, nj), [rad] or [m], joint coordinates;
                 None for the present ones.
+            balances: Whether the servos balance.
         """
         nq, states = self.robot.nq, states.copy()
         angles = states[:, self.joints] = np.clip(states[:, self.joints], *joint_limits(self.robot))
         self.simulation.reset(states[:, :nq], states[:, nq:])
         begins = angles if begins is None else begins
         durations = np.broadcast_to(np.reshape(within, (-1, 1)) * self.unit, (len(states), 1))
-        command = begins, np.broadcast_to(target, angles.shape), durations
+        command = begins, np.broadcast_to(target, angles.shape), durations, np.full_like(durations, balances)
         self.simulation.step(np.column_stack(command), n=max(1, round(lasts * self.unit / self.step)))
         after = np.column_stack([self.simulation.q, self.simulation.v])
         lost = np.array(self.simulation.diverged)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from legged.algorithms.legs.posture_search import inner_limits
 from legged.algorithms.legs.standing import Home
 from legged.checked import checked
 from legged.compiler import compile
-from legged.dynamics.kinematics import center_of_mass, link_poses, point_positions
+from legged.dynamics.kinematics import center_of_mass, link_poses, momentum, point_motion, point_positions
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -38,6 +38,8 @@ _FARTHEST = (2.5, 2.85, 0.9)  # [rad], largest rotations of hip, knee and ankle,
 _HEAVY = 0.004  # least share of the mass of the robot in the last link of a limb
 _REST = 0.03  # [1/rad], weight of distances from the initial posture beside the dimensionless errors
 _TOLERANCE = 1e-4  # relative, of the least squares
+_ANKLES, _MOST = 0.5, 0.25  # [rad], rotation of the ankles per error of the capture point over h, and the largest one
+_PLACE = 0.6  # of the capture point from the heels, 0, to the toes, 1, to which the ankles move it
 
 
 class Arm(NamedTuple):
@@ -174,6 +176,8 @@ class RisingPostures:
             ):
                 chosen_contacts = [c for c, is_end in zip(own, chosen, strict=True) if is_end]
                 ends.append((chosen_contacts[0].link, np.mean([c.position for c in chosen_contacts], axis=0)))
+        self.ankles = np.zeros(robot.nj)
+        self.ankles[self.pitch[:, 2]] = self.signs[:, 2]
         knees, positive = self.pitch[:, 1], self.signs[:, 1] > 0.0
         self.knee = float(np.where(positive, self.upper[knees], -self.lower[knees]).min())
         # The inclination of the trunk is a further variable after the joint positions in `over_soles`.
@@ -192,6 +196,29 @@ class RisingPostures:
         for k, near in _ORDER:
             hand, bends = np.array(NOMINAL[k])
             self.nominal[k] = self.limbs(hand, bends, self.rest if near is None else self.nominal[near])
+
+    def capture_place(self, q: Array, v: Array, unit: float) -> tuple[Any, Any]:
+        """Return the place of the capture point from the heels, 0, to the toes, 1, and the length of the soles, [m].
+
+        Args:
+            q: Configuration, (nq,). v: Velocity, (nv,). unit: sqrt(h / g) with the height h of the center of mass, [s].
+        """
+        robot = self.robot
+        places, _ = point_motion(robot, q, np.zeros(robot.nv), [*self.toes, *self.heels])
+        ahead = 0.5 * (places[0] + places[1] - places[2] - places[3])[:2]
+        capture = center_of_mass(robot, q) + unit / robot.mass * momentum(robot, q, v)[3:]
+        square = ahead @ ahead + 1e-9
+        return (capture - 0.5 * (places[2] + places[3]))[:2] @ ahead / square, np.sqrt(square)
+
+    def balancing_rotations(self, q: Array, v: Array, unit: float) -> Array:
+        """Return rotations of the ankles that move the center of pressure towards a capture point, (nj,), [rad].
+
+        Arguments as in `capture_place`.
+        """
+        share, length = self.capture_place(q, v, unit)
+        height = unit * unit * float(np.linalg.norm(self.robot.gravity))
+        shift = _ANKLES * length / height * (share - _PLACE)
+        return -np.minimum(np.maximum(shift, -_MOST), _MOST) * self.ankles
 
     def limbs(self, hand: Array, bends: Array, near: Array) -> Array:
         """Return joint positions, (nj,), [rad] or [m].
