@@ -17,16 +17,21 @@ from legged.spatial import Array
 PRONE = np.array([-1.0, 0.0, 0.0])
 """Unit vector upward, (3,), dimensionless, base axes, of a robot on its front."""
 _SETTLES = 4.0  # [sqrt(h / g)], in which a robot on its front comes to rest
-_ROUNDS = 8  # of the search at most; after one that fails over the hands the next one is over the heels, and vice versa
+_ROUNDS = 6  # of the search at most; after one that fails over the hands the next one is over the heels, and vice versa
 _KEPT = 6  # sequences of postures that are kept after each stage
 _UPRIGHT, _LEVEL, _WITHIN = 0.8, 0.06, 0.1
 """Of a robot that has risen: least vertical component of the upright axis of its base; largest difference of the
 heights of toes and heels, [height of the hips]; least distance of the capture point from both ends of the soles,
 [length of the soles]."""
-_SURE, _LEAST = 0.85, 0.5  # share of successes that ends the search, and of a motion that is used
+_SELECTED, _SURE, _LEAST = 0.7, 0.9, 0.5
+"""Shares of successes: in the trials of a stage on the soles, of sequences that are continued, and in repetitions of a
+whole motion, for the end of the search, and of a motion that is used."""
 _TRIES, _REPEATED = 3, 4  # at most, of a stage on the soles; of motions that are repeated after a round
 _OFFSET = 0.01  # [rad] or [m], standard deviation of the errors of the servos in repetitions
 _MIDDLE = 0.6  # of the capture point from the heels, 0, to the toes, 1, where it is best
+
+_LEVEL_SOLES, _ON_SOLES, _RISEN = 1, 2, 3
+"""Goals of stages: level soles, whose hands may be on the ground, capture point over them, and upright as well."""
 
 _Maker = Callable[[RisingPostures, Array, Array], Array]  # (postures, posture before, parameters) -> joint positions
 
@@ -64,24 +69,32 @@ class _Stage(NamedTuple):
     lasts: float
     middle: tuple[float, ...]
     half: tuple[float, ...]
+    goal: int = 0
 
 
 _FIRST_STAGES = (
-    _Stage(_limbs(3), 4.5, (0.86, 0.35, -0.25, 0.2, 0.7, 4.0), (0.14, 0.25, 0.25, 0.4, 0.8, 0.0)),  # pushes trunk up
-    _Stage(_limbs(4), 5.5, (0.82, 0.35, -0.05, 2.0, 2.1, 5.0), (0.2, 0.25, 0.25, 0.8, 0.9, 0.0)),  # draws knees in
+    # pushes its trunk up
+    _Stage(_limbs(3), 4.5, (0.86, 0.35, -0.25, 0.2, 0.7, 4.0), (0.14, 0.25, 0.25, 0.4, 0.8, 0.0)),
+    # draws its knees in
+    _Stage(_limbs(4), 5.5, (0.82, 0.35, -0.05, 2.0, 2.1, 5.0), (0.2, 0.25, 0.25, 0.8, 0.9, 0.0)),
 )
 _WAYS = (
     (
-        _Stage(_on_hands(6), 9.0, (0.7, 1.3, 0.0, 0.75, 5.5), (0.2, 0.0, 0.0, 0.35, 2.5)),  # hands and soles on ground
-        _Stage(_on_hands(None), 6.0, (0.68, 1.5, 0.08, 0.35, 4.0), (0.17, 0.0, 0.07, 0.35, 2.0)),  # lifts its hands
+        # hands and soles on the ground
+        _Stage(_on_hands(6), 9.0, (0.7, 1.3, 0.0, 0.75, 5.5), (0.2, 0.0, 0.0, 0.35, 2.5), _LEVEL_SOLES),
+        # lifts its hands
+        _Stage(_on_hands(None), 6.0, (0.68, 1.5, 0.08, 0.35, 4.0), (0.17, 0.0, 0.07, 0.35, 2.0), _ON_SOLES),
     ),
     (
-        _Stage(_on_heels, 9.0, (0.74, 0.2, -0.53, 1.2, 6.0), (0.2, 0.2, 0.25, 0.3, 0.0)),  # sits on its heels
-        _Stage(_on_soles(7), 6.0, (0.65, 0.7, 3.5), (0.25, 0.5, 1.5)),  # squats
+        # sits on its heels
+        _Stage(_on_heels, 9.0, (0.74, 0.2, -0.53, 1.2, 6.0), (0.2, 0.2, 0.25, 0.3, 0.0)),
+        # squats
+        _Stage(_on_soles(7), 6.0, (0.65, 0.7, 3.5), (0.25, 0.5, 1.5), _ON_SOLES),
     ),
 )
 _LAST_STAGES = tuple(  # raise the trunk
-    _Stage(_on_soles(None), 6.0, (0.57, pitch, 4.0), (0.17, 0.15, 2.0)) for pitch in (1.15, 0.75, 0.4)
+    _Stage(_on_soles(None), 6.0, (0.57, pitch, 4.0), (0.17, 0.15, 2.0), goal)
+    for pitch, goal in ((1.15, _ON_SOLES), (0.75, _ON_SOLES), (0.4, _RISEN))
 )
 _FIRST = ((1, 3.0, 3.5), (2, 3.0, 3.5))  # number of a nominal posture, and durations, of the motions before these
 LASTS = tuple(x[-1] for x in _FIRST) + tuple(x.lasts for x in (*_FIRST_STAGES, *_WAYS[0], *_LAST_STAGES))
@@ -151,23 +164,20 @@ class _Search:
     def motion(self) -> Rising | None:
         """Return the best motion."""
         lying, start = self._start()
-        found: list[_Node] = []
-        way = 0
+        best, way = _Node(lying, (), 0.0, 0.0), 0
         for _ in range(_ROUNDS):
             nodes = start
             for stage in (*_FIRST_STAGES, *_WAYS[way], *_LAST_STAGES):
                 nodes = self._tried(stage, nodes)
-                if len(nodes[0].steps) > BALANCES and max(node.rate for node in nodes) < _LEAST:
-                    way = 1 - way  # no robot stands on its soles
-                    break
+                if len(nodes[0].steps) > BALANCES and max(node.rate for node in nodes) < _SELECTED:
+                    break  # too few stand on their soles
             else:
-                found += self._repeated(lying, [node for node in nodes if node.rate >= _LEAST])
-                if any(node.rate > _SURE for node in found):
-                    break
-        best = max(found, key=lambda node: node.rate, default=None)
-        if best is None or best.rate < _LEAST:
-            return None
-        return Rising(*(np.array(values) for values in zip(*best.steps, strict=True)))
+                repeated = self._repeated(lying, [node for node in nodes if node.rate > _SELECTED])
+                best = max([best, *repeated], key=lambda node: node.rate)
+            if best.rate > _SURE:
+                break
+            way = way if best.rate > _LEAST else 1 - way
+        return Rising(*map(np.array, zip(*best.steps, strict=True))) if best.rate > _LEAST else None
 
     def _start(self) -> tuple[Array, list[_Node]]:
         """Return the states of robots on their front, and of those with their hands beside their shoulders."""
@@ -185,12 +195,12 @@ class _Search:
     def _tried(self, stage: _Stage, nodes: list[_Node]) -> list[_Node]:
         """Return the best of many random postures of a stage after some of the sequences so far.
 
-        As long as no robot stands on its soles from `BALANCES` on, more postures are tried.
+        As long as few robots are on their soles, if they are to be, more postures are tried.
         """
         after: list[_Node] = []
         for _ in range(_TRIES):
             after += self._sampled(stage, nodes)
-            if len(nodes[0].steps) < BALANCES or max(node.rate for node in after) > _SURE:
+            if not stage.goal or max(node.rate for node in after) > _SURE:
                 break
         return sorted(after, key=lambda node: -node.score - node.rate)[:_KEPT]
 
@@ -214,8 +224,7 @@ class _Search:
         after = []
         for k, node in enumerate(before):
             rows = slice(n * k, n * (k + 1))
-            is_last = stage is _LAST_STAGES[-1]
-            results = [self._result(*each, is_last) for each in zip(states[rows], lost[rows], strict=True)]
+            results = [self._result(*each, stage.goal) for each in zip(states[rows], lost[rows], strict=True)]
             score, rate = np.mean(results, axis=0)
             steps = *node.steps, (targets[k], x[k, -1], self._vertical(states[rows]))
             after.append(_Node(states[rows], steps, score, rate))
@@ -233,7 +242,7 @@ class _Search:
             targets = targets + _OFFSET * self.trials.random.normal(size=targets.shape)
             states, has_diverged = self.trials.moved(states, targets, moves, lasts, begins, number >= BALANCES)
             begins, lost = targets, lost | has_diverged
-        risen = np.array([self._result(*each, True)[1] for each in zip(states, lost, strict=True)])
+        risen = np.array([self._result(*each, _RISEN)[1] for each in zip(states, lost, strict=True)])
         return [node._replace(rate=float(risen[rows == k].mean())) for k, node in enumerate(chosen)]
 
     def _vertical(self, states: Array) -> Array:
@@ -241,8 +250,8 @@ class _Search:
         mean = self.trials.verticals(states).mean(axis=0)
         return mean / np.linalg.norm(mean)
 
-    def _result(self, state: Array, is_lost: Any, is_last: bool) -> tuple[float, float]:
-        """Return the score of a state, dimensionless, and 1 if the robot is on its soles, at last upright, or 0."""
+    def _result(self, state: Array, is_lost: Any, goal: int) -> tuple[float, float]:
+        """Return the score of a state, dimensionless, and 1 if the robot has reached the goal of a stage, or 0."""
         robot, trials = self.robot, self.trials
         q, v = state[: robot.nq], state[robot.nq :]
         R, origin = robot.base.pose(q[: robot.base.nq])
@@ -257,7 +266,10 @@ class _Search:
         width = 0.5 * np.linalg.norm(left + left_heel - right - right_heel)
         lengths = np.linalg.norm(left - left_heel) * np.linalg.norm(right - right_heel) + 1e-9
         yaw = np.arccos(np.clip((left - left_heel) @ (right - right_heel) / lengths, -1.0, 1.0))
-        score = R[2, 2] + min(height, 1.0) - 10.0 * min(difference, 0.1) - min(abs(share - _MIDDLE), 1.0)
-        score -= 0.7 * abs(width - self.width) / self.postures.length + 0.3 * yaw  # walking begins from this stance
-        risen = (R[2, 2] > _UPRIGHT or not is_last) and difference < _LEVEL and _WITHIN < share < 1.0 - _WITHIN
-        return (-9.0, 0.0) if is_lost else (float(score), float(risen))
+        score = R[2, 2] + min(height, 1.0) - 10.0 * min(difference, 0.1)
+        reached = difference < _LEVEL
+        if goal != _LEVEL_SOLES:  # its hands support the robot
+            score -= min(abs(share - _MIDDLE), 1.0)
+            score -= 0.7 * abs(width - self.width) / self.postures.length + 0.3 * yaw  # walking begins in this stance
+            reached = reached and _WITHIN < share < 1.0 - _WITHIN and (goal < _RISEN or R[2, 2] > _UPRIGHT)
+        return (-9.0, 0.0) if is_lost else (float(score), float(reached))

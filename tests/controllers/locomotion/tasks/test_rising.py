@@ -80,19 +80,19 @@ def test_a_standing_robot_has_risen_and_has_a_higher_score_than_others(postures)
     q = np.concatenate([robot.base.neutral(), home.angles])
     q[6] = home.base_height
     state = np.concatenate([q, np.zeros(robot.nv)])
-    best, risen = search._result(state, False)
+    best, risen = search._result(state, False, 3)
     assert risen == 1.0
-    assert search._result(state, True) == (-9.0, 0.0)
+    assert search._result(state, True, 3) == (-9.0, 0.0)
     leans, moves, lies, wide = (state.copy() for _ in range(4))
     leans[:4] = axis_quaternion("y", 0.4)
     moves[robot.nq + 3] = 1.0  # [m/s]
     lies[:4], lies[6] = axis_quaternion("y", 1.5), 0.1
     for other in (leans, moves, lies):
-        score, risen = search._result(other, False)
+        score, risen = search._result(other, False, 3)
         assert risen == 0.0 and score < best
     for name, sign in (("left_hip_roll", 1.0), ("right_hip_roll", -1.0)):
         wide[robot.joint(f"{name}_joint").q.start] += 0.3 * sign  # [rad]
-    score, _ = search._result(wide, False)
+    score, _ = search._result(wide, False, 3)
     assert score < best - 0.1
 
 
@@ -103,29 +103,107 @@ class _OfUnit:
         self.robot, self.unit = robot, unit
 
 
+class _Instant(_OfUnit):
+    """Trials whose robots reach each posture at once and do not move otherwise."""
+
+    def __init__(self, robot):
+        super().__init__(robot, 0.25)
+        self.random, self.balances = np.random.default_rng(0), []
+        self.lying = np.tile(np.concatenate([robot.neutral(), np.zeros(robot.nv)]), (trials.ROBOTS, 1))
+
+    def at_rest(self, *_):
+        return self.lying, np.zeros(trials.ROBOTS, bool)
+
+    def varied(self, states):
+        return states
+
+    def moved(self, states, target, moves, lasts, begins, balances=False):
+        assert (np.asarray(moves) <= lasts).all()
+        self.balances.append(balances)
+        after = states.copy()
+        after[:, self.robot.nq - self.robot.nj : self.robot.nq] = target
+        return after, np.zeros(trials.ROBOTS, bool)
+
+    def verticals(self, states):
+        return np.tile([-1.0, 0.0, 0.0], (len(states), 1))
+
+
+class _Parameters:
+    """Postures whose first joint position is the first parameter, without inverse kinematics."""
+
+    knee = 2.0
+
+    def __init__(self, postures):
+        self.robot, self.home, self.toes, self.heels = postures.robot, postures.home, postures.toes, postures.heels
+        self.length, self.nominal = postures.length, np.zeros_like(postures.nominal)
+
+    def limbs(self, hand, bends, near):
+        return np.append(hand[0], np.zeros(self.robot.nj - 1))
+
+    def over_soles(self, start, share, pitch, hands=None):
+        return np.append(share, np.zeros(self.robot.nj - 1))
+
+
 @needs_g1
-def test_a_stage_keeps_the_best_sequences_and_their_durations(postures, monkeypatch):
-    """Without a simulation: robots do not move, and the score is a number of each of them."""
-    robot = postures.robot
-    q = np.concatenate([robot.base.neutral(), postures.rest])
-    states = np.tile(np.concatenate([q, np.zeros(robot.nv)]), (64, 1))
-    states[:, 4] = np.repeat(np.arange(16.0), 4)  # [m], its number
+def test_the_best_sequence_is_repeated_and_is_the_result(postures, monkeypatch):
+    """The score is the first joint position, of which the largest one of each stage is to be found."""
+    joint = postures.robot.nq - postures.robot.nj
 
-    class Still(_OfUnit):
-        random = np.random.default_rng(0)
-        verticals = staticmethod(lambda states: np.tile([-1.0, 0.0, 0.0], (len(states), 1)))
-        at_rest = staticmethod(lambda *_: (states, np.zeros(64, bool)))
-        varied = staticmethod(lambda states: states)
-        moved = staticmethod(lambda states, *_: (states, np.zeros(64, bool)))
+    def result(self, state, is_lost, goal):
+        return state[joint], float(state[joint] > 0.6)
 
-    monkeypatch.setattr(_Search, "_result", lambda self, state, is_lost: (state[4], float(state[4] > 14.5)))
-    motion = _Search(postures, Still(robot, 0.25)).motion()
+    monkeypatch.setattr(_Search, "_result", result)
+    instant = _Instant(postures.robot)
+    motion = _Search(_Parameters(postures), instant).motion()
     assert motion is not None
-    assert motion.postures.shape == (len(LASTS), robot.nj) and motion.moves.shape == (len(LASTS),)
-    assert (motion.moves <= LASTS).all() and (motion.verticals == [-1.0, 0.0, 0.0]).all()
-    monkeypatch.setattr(_Search, "_result", lambda self, state, is_lost: (state[4], 0.25))
-    monkeypatch.setattr(rising, "_ROUNDS", 1)
-    assert _Search(postures, Still(robot, 0.25)).motion() is None
+    assert motion.postures.shape == (len(LASTS), postures.robot.nj) and motion.moves.shape == (len(LASTS),)
+    assert (motion.verticals == [-1.0, 0.0, 0.0]).all()
+    thirds = [0.9 - 0.4 / 3, 0.85 - 0.34 / 3, *[0.74 - 0.34 / 3] * 3]  # upper ones, with one of 16 almost certainly
+    assert (motion.postures[4:, 0] > thirds).all()
+    assert instant.balances[-len(LASTS) :] == [False] * rising.BALANCES + [True] * (len(LASTS) - rising.BALANCES)
+
+
+@needs_g1
+def test_the_rate_of_a_motion_is_that_of_its_repetitions(postures, monkeypatch):
+    """Half of the motions succeed in trials alone; a robot whose motions fail in repetitions has none."""
+    joint = postures.robot.nq - postures.robot.nj
+    monkeypatch.setattr(
+        _Search, "_result", lambda self, state, *_: (state[joint], float(abs(state[joint] - 0.5) < 0.1))
+    )
+    search = _Search(_Parameters(postures), _Instant(postures.robot))
+    lying, (start, *_) = search._start()
+
+    def ending(place):
+        step = np.append(place, np.zeros(postures.robot.nj - 1)), 3.0, np.zeros(3)
+        return start._replace(steps=(step,) * len(LASTS), rate=1.0)
+
+    rates = [node.rate for node in search._repeated(lying, [ending(0.5), ending(2.0)])]
+    assert rates == [1.0, 0.0]
+    monkeypatch.setattr(rising, "_ROUNDS", 2)
+    monkeypatch.setattr(_Search, "_result", lambda *_: (0.0, 1.0))
+    monkeypatch.setattr(_Search, "_repeated", lambda self, lying, nodes: [node._replace(rate=0.4) for node in nodes])
+    assert search.motion() is None
+
+
+@needs_g1
+def test_ankles_move_the_center_of_pressure_to_the_capture_point(postures):
+    """Toes go down if it is ahead of its place, and up if it is behind, by at most 0.25 rad."""
+    robot, unit = postures.robot, 0.25
+    q = np.concatenate([robot.base.neutral(), postures.rest])
+    v = np.zeros(robot.nv)
+    share, length = postures.capture_place(q, v, unit)
+    toes, heels = (point_positions(robot, q, points).mean(axis=0) for points in (postures.toes, postures.heels))
+    assert length == pytest.approx(toes[0] - heels[0], rel=1e-3)
+    assert share == pytest.approx((center_of_mass(robot, q)[0] - heels[0]) / length, abs=1e-3)
+    v[3] = 0.4  # [m/s]
+    assert postures.capture_place(q, v, unit)[0] == pytest.approx(share + 0.4 * unit / length, abs=1e-3)
+    for speed in (-0.8, -0.2, 0.2, 0.8):
+        v[3] = speed
+        rotations = postures.balancing_rotations(q, v, unit)
+        assert set(np.flatnonzero(rotations)) == set(postures.pitch[:, 2]) and np.abs(rotations).max() <= 0.25
+        turned = q + np.concatenate([np.zeros(robot.base.nq), rotations])
+        rises = (point_positions(robot, turned, postures.toes) - point_positions(robot, turned, postures.heels))[:, 2]
+        assert (np.sign(rises - (toes - heels)[2]) == -np.sign(speed)).all()
 
 
 class Found(NamedTuple):
