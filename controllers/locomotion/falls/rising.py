@@ -100,8 +100,6 @@ _FIRST = ((1, 3.0, 3.5), (2, 3.0, 3.5))  # number of a nominal posture, and dura
 LASTS = tuple(x[-1] for x in _FIRST) + tuple(x.lasts for x in (*_FIRST_STAGES, *_WAYS[0], *_LAST_STAGES))
 """Time from the beginning of the motion to each posture of `Rising` to that of the next one, [sqrt(h / g)], the same
 for both ways."""
-
-
 BALANCES = 5  # number of the posture, `_WAYS`, from which on the ankles balance
 
 
@@ -120,21 +118,26 @@ class Rising(NamedTuple):
 
 
 def rising_motion(postures: RisingPostures, servos: Servos, unit: float, step: float) -> Rising:
-    """Return a motion in which a robot rises from its front.
+    """Return a motion in which a robot rises from its front; without one in the cache folder it warns and searches.
 
     Args:
         postures: Postures of the robot, which has contact points on all bodies on which it may lie.
         servos: Servos of the joints. unit: sqrt(h / g), [s]. step: Time step, [s].
 
     Raises:
-        DefinitionError: No motion succeeds in half of its trials.
+        DefinitionError: No motion succeeds in more than half of its repetitions.
     """
     robot = postures.robot
 
     def search() -> Rising | None:
         return _Search(postures, Trials(robot, postures.rest, servos, unit, step)).motion()
 
-    motion = stored_motion(robot, Rising, search, postures.nominal, *servos.numbers, unit, step)
+    notice = (
+        f"simulations search for a motion in which robot {robot.name!r} rises after a fall, which takes one to five "
+        "minutes; it is kept in the cache folder for later starts"
+    )
+    key = postures.nominal, *servos.numbers, unit, step
+    motion = stored_motion(robot, Rising, search, *key, notice=notice)
     if motion is None:
         raise DefinitionError(f"no motion was found in which robot {robot.name!r} rises from its front")
     return motion

@@ -187,7 +187,7 @@ class Trials:
             row[6] -= min(np.min(point_positions(self.robot, row[: self.robot.nq], points)[:, 2] - radii), 0.0)
 
 
-def stored_motion(robot: Robot, kind: type[T], search: Callable[[], T | None], *key: Any) -> T | None:
+def stored_motion(robot: Robot, kind: type[T], search: Callable[[], T | None], *key: Any, notice: str = "") -> T | None:
     """Return the result of a search; one that was done before with the same robot, kind and key is not repeated.
 
     A search takes tens of seconds, and the law of each member of a rollout needs its result. It is kept in the cache
@@ -196,11 +196,14 @@ def stored_motion(robot: Robot, kind: type[T], search: Callable[[], T | None], *
     Args:
         robot: The robot. kind: A tuple of arrays with names. search: Function without arguments; None if it fails.
         key: All else on which the result depends: numbers and arrays.
+        notice: Text of a warning before a search; none if empty.
     """
     known = _RESULTS.setdefault(robot, {})
     text = b"".join([kind.__name__.encode(), *(np.asarray(part).tobytes() for part in key)])
 
     def packed() -> bytes:
+        if notice:
+            warnings.warn(notice, SimulationWarning, stacklevel=6)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SimulationWarning)
             result = search()

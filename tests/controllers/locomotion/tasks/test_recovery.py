@@ -76,6 +76,7 @@ def test_a_fallen_biped_damps_its_joints():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:simulations search for a motion")
 @pytest.mark.skipif(G1 is None, reason="example_robot_data, of the extra test, is not installed")
 def test_a_humanoid_that_lies_on_its_front_or_back_stands_up_and_stays():
     """At the first or a later attempt, of which each takes 15 s."""

@@ -1,5 +1,6 @@
 """Postures in which a robot with two legs and two arms rises from its front, and the search for a motion of them."""
 
+from contextlib import nullcontext
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -18,7 +19,7 @@ from legged.algorithms.legs.rising import NOMINAL, RisingPostures, limb_ends
 from legged.compiler import cache_contents
 from legged.dynamics.kinematics import center_of_mass, link_poses, point_positions
 from legged.environments.tasks.standing_up import with_body_contacts
-from legged.errors import DefinitionError
+from legged.errors import DefinitionError, SimulationWarning
 from legged.rotations import axis_quaternion
 
 G1 = all_urdfs().get("g1/g1_29dof_rev_1_0")
@@ -90,6 +91,7 @@ def test_a_standing_robot_has_risen_and_has_a_higher_score_than_others(postures)
     for other in (leans, moves, lies):
         score, risen = search._result(other, False, 3)
         assert risen == 0.0 and score < best
+    assert search._result(moves, False, 2)[1] == 0.0 and search._result(moves, False, 1)[1] == 1.0  # with its hands
     for name, sign in (("left_hip_roll", 1.0), ("right_hip_roll", -1.0)):
         wide[robot.joint(f"{name}_joint").q.start] += 0.3 * sign  # [rad]
     score, _ = search._result(wide, False, 3)
@@ -223,9 +225,18 @@ def test_the_result_of_a_search_is_stored_for_robot_and_key(tmp_path, monkeypatc
             searches.append(result)
             return result
 
-        for searched, of, key in ((1, robot, 1.0), (1, robot, 1.0), (2, robot, 2.0), (3, other, 1.0), (3, robot, 2.0)):
+        for searched, of, number in (
+            (1, robot, 1.0),
+            (1, robot, 1.0),
+            (2, robot, 2.0),
+            (3, other, 1.0),
+            (3, robot, 2.0),
+        ):
             monkeypatch.setattr(trials, "_RESULTS", WeakKeyDictionary())  # as in another process
-            again = trials.stored_motion(of, Found, search, key, np.array(float(result is None)))
+            is_new = searched > len(searches)
+            with pytest.warns(SimulationWarning, match="begins") if is_new else nullcontext():
+                key = number, np.array(float(result is None))
+                again = trials.stored_motion(of, Found, search, *key, notice="a search begins")
             assert len(searches) == searched
             np.testing.assert_equal(again, result)
         searches.clear()
@@ -233,12 +244,21 @@ def test_the_result_of_a_search_is_stored_for_robot_and_key(tmp_path, monkeypatc
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:simulations search for a motion")
 @needs_g1
 def test_a_robot_that_is_too_weak_to_rise_is_refused(postures):
     robot = postures.robot
     servos = Servos(np.full(robot.nj, 1.0), np.full(robot.nj, 0.1))  # [N m/rad], [N m s/rad]
     with pytest.raises(DefinitionError, match="no motion was found in which robot"):
         rising_motion(postures, servos, 0.25, 4e-3)
+
+
+@pytest.mark.parametrize("balances", [0.0, 1.0])
+def test_servos_add_rotations_for_balance_where_a_command_says_so(balances):
+    servos = Servos(np.array([2.0]), np.array([0.0]), balance=lambda q, v: np.array([0.1]))
+    command = np.array([0.0, 1.0, 3.0, balances])
+    torque = servos.torque(4.0, 0.0, np.array([0.3]), np.zeros(1), np.zeros((1, 6)), np.zeros(0), command)
+    np.testing.assert_allclose(torque, 2.0 * (1.0 + 0.1 * balances - 0.3))
 
 
 def test_the_end_of_a_uniform_rod_is_its_end():
