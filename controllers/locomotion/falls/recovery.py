@@ -80,8 +80,8 @@ class Recovery(Wrapper):
     simulations at the start have found, too (`controllers.locomotion.falls.rising`): its hands push the trunk up, its
     legs are drawn under the trunk, it comes onto its soles with its hands on the ground or over its heels, and raises
     its trunk; then the law starts anew. If none is found (docs/reference/locomotion_results.md), or if it has no two
-    arms, it remains damped, with a warning at the start. A search takes up to two minutes of processor time and is done
-    once for each robot, as its result is kept in the cache folder. A robot that falls again repeats the sequence.
+    arms, it remains damped, with a warning at the start. A search takes one to five minutes and is done once for each
+    robot, with a warning, as its result is kept in the cache folder. A robot that falls again repeats the sequence.
 
     With `rest` a robot that stands lies down, sits down and stands up when it is to.
 

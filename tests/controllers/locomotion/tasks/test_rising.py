@@ -246,7 +246,8 @@ def test_the_result_of_a_search_is_stored_for_robot_and_key(tmp_path, monkeypatc
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:simulations search for a motion")
 @needs_g1
-def test_a_robot_that_is_too_weak_to_rise_is_refused(postures):
+def test_a_robot_that_is_too_weak_to_rise_is_refused(postures, monkeypatch):
+    monkeypatch.setattr(rising, "_ROUNDS", 1)
     robot = postures.robot
     servos = Servos(np.full(robot.nj, 1.0), np.full(robot.nj, 0.1))  # [N m/rad], [N m s/rad]
     with pytest.raises(DefinitionError, match="no motion was found in which robot"):
