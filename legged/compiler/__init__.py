@@ -4,7 +4,7 @@ Other packages import its names from here and from `legged.compiler.ir` alone; i
 docs/explanation/compiler.md lists the names and the sub-packages, and follows an example.
 """
 
-from legged.compiler.cache.disk import cached_bytes
+from legged.compiler.cache.disk import MOTION, cached_bytes
 from legged.compiler.cache.disk import clear as clear_cache
 from legged.compiler.cache.disk import describe as cache_contents
 from legged.compiler.codegen.batches.time_loop import CODES_ONLY, ENDED, EXCEEDED
@@ -42,6 +42,7 @@ __all__ = [
     "EXCEEDED",
     "FLOAT32",
     "FLOAT64",
+    "MOTION",
     "NOT_FINITE",
     "OPERATIONS_PER_CALL",
     "Band",

@@ -2,8 +2,9 @@
 
 The folder is `legged` in the user's cache folder, or in the folder that the environment variable LEGGED_CACHE names. A
 user without a home folder gets a temporary one, which is deleted when the process ends. Machine code lies in files
-`.o`, meshes of robot files in files `.mesh`. The name of a file is a hash of its key,
-which includes the environment: the sources of the compiler, the processor, and the versions of Python, NumPy and LLVM.
+`.o`, meshes of robot files in files `.mesh`, motions that a search has found in files `.motion`. The name of a file is
+a hash of its key, which includes the environment: the sources of the compiler, the processor, and the versions of
+Python, NumPy and LLVM.
 A file contains its own name and a checksum; a file that is truncated, renamed or not written by this module is ignored
 and replaced. Files are written under a temporary name and then renamed, so that several processes can share the folder.
 
@@ -24,7 +25,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -37,15 +38,15 @@ from legged.compiler.ir.pass_times import compiler_pass
 from legged.errors import ArgumentError, FileError
 from legged.version import __version__
 
-CODE, MESH, DRAFT = ".o", ".mesh", ".draft"
-"""Suffixes of machine code, of meshes for pictures, and of files that are being written."""
+CODE, MESH, MOTION, DRAFT = ".o", ".mesh", ".motion", ".draft"
+"""Suffixes of machine code, of meshes for pictures, of motions, and of files that are being written."""
 MARKER = "CACHEDIR.TAG"
 """Name of the file that marks the folder, by which programs for backups recognize caches as well."""
 _MARKER_TEXT = (
     b"Signature: 8a477f597d28d172789f06886806bc55\n"
     b"# Machine code, traced graphs and meshes of the Python package legged; `legged cache --clear` deletes them.\n"
 )
-_OWN_NAME = re.compile(r"[0-9a-f]{8}-[0-9a-f]{40}\.(o|graph|mesh)")
+_OWN_NAME = re.compile(r"[0-9a-f]{8}-[0-9a-f]{40}\.(o|graph|mesh|motion)")
 OFF = "off"
 """Value of LEGGED_CACHE for no cache on disk."""
 _DRAFT_NAME = f"tmp[!.]*{DRAFT}"
@@ -161,9 +162,19 @@ def file_name(suffix: str, *key: str) -> str | None:
     return f"{_generation()}-{digest[:40]}{suffix}"
 
 
-def cached_bytes(compute: Callable[[], bytes], *key: str) -> bytes:
-    """Return the content of the file of a mesh with this key; where it is missing, compute and write it."""
-    file = file_name(MESH, *key)
+def cached_bytes(compute: Callable[[], bytes], *key: str, suffix: str = MESH, packages: Sequence[str] = ()) -> bytes:
+    """Return the content of the file with this key; where it is missing, compute and write it.
+
+    Args:
+        compute: Function that returns the content.
+        key: Texts on which the content depends.
+        suffix: Of the file.
+        packages: Folders of Python files on which it depends as well; if one has changed since the import, nothing is
+            stored.
+    """
+    digests = [_source_digest(folder) for folder in packages]
+    sources = [digest for digest in digests if digest is not None]
+    file = file_name(suffix, *key, *sources) if len(sources) == len(digests) else None
     content = read(file)
     if content is None:
         content = compute()
@@ -287,6 +298,7 @@ class Contents(NamedTuple):
         size: Total size, [bytes].
         current: Number of files that belong to this version, processor and compiler.
         meshes: Number of meshes of robot files.
+        motions: Number of motions that searches have found.
     """
 
     folder: Path | None
@@ -294,15 +306,17 @@ class Contents(NamedTuple):
     size: int
     current: int
     meshes: int = 0
+    motions: int = 0
 
     def __str__(self) -> str:
         if self.folder is None:
             return "LEGGED_CACHE is off: compiled code is not stored on disk"
-        count = self.code + self.meshes
+        count = self.code + self.meshes + self.motions
         if not count:
             return f"{self.folder}: no compiled code"
         kinds = f"{self.code} pieces of compiled code"
         kinds += f", {self.meshes} meshes" if self.meshes else ""
+        kinds += f", {self.motions} motions" if self.motions else ""
         current = f"{self.current} of {count} files current"
         return f"{self.folder}: {kinds} ({current}), {self.size / 1e6:.1f} MB"
 
@@ -314,8 +328,8 @@ def describe() -> Contents:
         with contextlib.suppress(OSError):  # another process has just deleted it
             sizes[path.name] = path.stat().st_size
     current = sum(name.startswith(_generation()) for name in sizes)
-    code, meshes = (sum(name.endswith(suffix) for name in sizes) for suffix in (CODE, MESH))
-    return Contents(folder(), code, sum(sizes.values()), current, meshes)
+    code, meshes, motions = (sum(name.endswith(suffix) for name in sizes) for suffix in (CODE, MESH, MOTION))
+    return Contents(folder(), code, sum(sizes.values()), current, meshes, motions)
 
 
 def clear() -> int:

@@ -363,10 +363,10 @@ print(disk.folder(), disk.folder().is_dir())"""
 
 
 def test_the_cache_is_described(folder, monkeypatch):
-    assert disk.describe() == (folder, 0, 0, 0, 0) and str(disk.describe()) == f"{folder}: no compiled code"
+    assert disk.describe() == (folder, 0, 0, 0, 0, 0) and str(disk.describe()) == f"{folder}: no compiled code"
     use_robot()
     size = sum(path.stat().st_size for path in files(folder))
-    assert disk.describe() == (folder, 1, size, 1, 0)
+    assert disk.describe() == (folder, 1, size, 1, 0, 0)
     elsewhere(monkeypatch)
     use_robot()
     assert disk.describe().code == 2 and disk.describe().current == 1

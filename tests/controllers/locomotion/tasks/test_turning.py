@@ -64,11 +64,11 @@ def test_both_postures_of_a_motion_follow_one_another_and_then_the_legs_fold(lyi
         second = started.update(100.0, 0.0, on_back, np.zeros(robot.nv), wrenches, first)
         assert (started.mode(second), second[3]) == ("turns over", first[3] + 1.0)
         assert (
-            started.mode(started.update(150.0, 0.0, on_back, np.zeros(robot.nv), wrenches, second)) == "folds its legs"
+            started.mode(started.update(150.0, 0.0, on_back, np.zeros(robot.nv), wrenches, second)) == "folds its limbs"
         )
     memory[:4] = TURNS, 0.0, 0.0, 2.0
     upright = np.concatenate([axis_quaternion("x", 0.1), on_back[4:]])
-    assert started.mode(started.update(50.0, 0.0, upright, np.zeros(robot.nv), wrenches, memory)) == "folds its legs"
+    assert started.mode(started.update(50.0, 0.0, upright, np.zeros(robot.nv), wrenches, memory)) == "folds its limbs"
 
 
 def test_damping_is_stable_in_all_postures_of_the_motions(lying):
