@@ -23,7 +23,7 @@ _UPRIGHT, _LEVEL, _WITHIN = 0.8, 0.06, 0.1
 """Of a robot that has risen: least vertical component of the upright axis of its base; largest difference of the
 heights of toes and heels, [height of the hips]; least distance of the capture point from both ends of the soles,
 [length of the soles]."""
-_SELECTED, _SURE, _LEAST = 0.7, 0.9, 0.5
+_SELECTED, _SURE, _LEAST = 0.7, 0.8, 0.5
 """Shares of successes: in the trials of a stage on the soles, of sequences that are continued, and in repetitions of a
 whole motion, for the end of the search, and of a motion that is used."""
 _TRIES, _REPEATED = 3, 4  # at most, of a stage on the soles; of motions that are repeated after a round

@@ -220,24 +220,22 @@ def _ankle_margin(robot: Robot, home: Home) -> float:
 def has_slow_legs(robot: Robot, home: Home) -> bool:
     """Return whether a pitch joint of a leg has a largest speed below 3 sqrt(g / h), with the length h of a leg.
 
+    Its largest speed is at most the one at which viscous friction takes all its torque: files of robots with servos
+    have the back electromotive force of their motors in the damping of the joints.
+
     Args:
         robot: The robot. home: Its standing posture.
     """
-    return _is_slow(robot, home, JointLimits.of(robot).speed, _SLOW)
+    return _is_slow(robot, home, _SLOW)
 
 
 def has_very_slow_legs(robot: Robot, home: Home) -> bool:
-    """Return whether a pitch joint of a leg is too slow for long steps.
-
-    Its largest speed is below 1.4 sqrt(g / h), with the length h of a leg, or viscous friction takes all its torque
-    below 3 sqrt(g / h): files of small robots with servos have the back electromotive force of their motors in the
-    damping of the joints.
+    """Return whether this speed of a pitch joint is below 1.4 sqrt(g / h), too slow for long steps.
 
     Args:
         robot: The robot. home: Its standing posture.
     """
-    is_damped = _is_slow(robot, home, damped_speeds(robot), _SLOW)
-    return is_damped or _is_slow(robot, home, JointLimits.of(robot).speed, _VERY_SLOW)
+    return _is_slow(robot, home, _VERY_SLOW)
 
 
 def damped_speeds(robot: Robot) -> Array:
@@ -252,8 +250,9 @@ def damped_speeds(robot: Robot) -> Array:
     return speeds
 
 
-def _is_slow(robot: Robot, home: Home, speeds: Array, most: float) -> bool:
-    """Return whether a pitch joint of a leg has a speed, of (nj,), [rad/s] or [m/s], below `most`, [sqrt(g / h)]."""
+def _is_slow(robot: Robot, home: Home, most: float) -> bool:
+    """Return whether a pitch joint of a leg has a largest speed below `most`, [sqrt(g / h)], see `has_slow_legs`."""
+    speeds = np.minimum(JointLimits.of(robot).speed, damped_speeds(robot))
     least = speeds[[column for leg in home.legs for column in leg.pitch_columns]].min()
     length = float(np.mean([leg.length for leg in home.legs]))
     return bool(least < most * np.sqrt(np.linalg.norm(robot.gravity) / length))
