@@ -138,8 +138,8 @@ class Locomotion:
         home, planner, steps, possible, fastest = (
             standing_parts(robot) if self.home is None else fitted_parts(robot, self.home)
         )
-        sways = len(home.legs) == 4 and not possible[1, 1] > 0.5
-        gaits, on_two = self._gaits(robot, home, planner, steps, sways), len(home.legs) == 2
+        is_planar = len(home.legs) == 4 and not possible[1, 1] > 0.5
+        gaits, on_two = self._gaits(robot, home, planner, steps, is_planar), len(home.legs) == 2
         duties = [(x.period, float(np.max(x.duty))) for _, x in gaits.schedules]
         swing = min((period * (1.0 - duty) for period, duty in duties if duty < 1.0), default=np.inf)
         clearance, speeds, (joint, available, rising) = swing_limits(robot, home, self.clearance, swing)
@@ -153,7 +153,7 @@ class Locomotion:
             fastest[0] = min(fastest[0], gaits.fastest_in_reach(duty))
         words = weakness(robot, home)
         named = self.gait.values() if isinstance(self.gait, Mapping) else [self.gait]
-        if sways and (unsteady := [gait for gait in named if isinstance(gait, str) and gait in UNSTEADY]):
+        if is_planar and (unsteady := [gait for gait in named if isinstance(gait, str) and gait in UNSTEADY]):
             words = (
                 f"its legs do not move their feet to the side, so that steps correct no lateral deviation in the gait "
                 f"{unsteady[0]!r}; use 'walk', 'bound' or 'pronk'"
@@ -186,12 +186,14 @@ class Locomotion:
             _checked_hands(robot, home, self.hands),
         )
 
-    def _gaits(self, robot: Robot, home: Home, planner: MotionPlanner, steps: FootstepLaw, sways: bool) -> GaitChoice:
+    def _gaits(
+        self, robot: Robot, home: Home, planner: MotionPlanner, steps: FootstepLaw, is_planar: bool
+    ) -> GaitChoice:
         """Return the choice of the gait, with its gaits in the order of time or speed.
 
         Args:
             robot: The robot. home: Its standing posture. planner, steps: Parts of its law.
-            sways: Whether it has four legs that do not move their feet to the side.
+            is_planar: Whether it has four legs that cannot move their feet to the side.
         """
         stances, height, gravity = steps.stances, planner.height, planner.gravity
         if isinstance(self.gait, str):
@@ -200,7 +202,9 @@ class Locomotion:
         if by_speed:
             unit = float(np.sqrt(gravity * height))
             gaits = (
-                {0.0: "walk"} if len(stances) == 2 or sways else {unit * speed: name for name, speed in SPEEDS.items()}
+                {0.0: "walk"}
+                if len(stances) == 2 or is_planar
+                else {unit * speed: name for name, speed in SPEEDS.items()}
             )
         else:
             gaits = self.gait if isinstance(self.gait, Mapping) else {0.0: self.gait}

@@ -23,8 +23,8 @@ ILL_CONDITIONED = 1e10
 SIZE_RATIO = 1.0
 """A radius of gyration or a distance of the center of mass above this multiple of the robot's size is suspicious."""
 _EXAMINED = 0.2
-"""A radius of gyration above this multiple of the robot's size is compared with the extent of its link: few meshes are
-read for it."""
+"""A radius of gyration above this multiple of the robot's size is compared with the extent of its link, so that few
+meshes are read."""
 _WITHIN = float(np.sqrt(3.0 / 8.0))
 """Largest radius of gyration of masses whose distances are at most 1: a ball of this radius encloses them (Jung)."""
 
@@ -158,8 +158,8 @@ def _size_findings(tree: Tree) -> Iterator[Finding]:
     if ratios:
         _, radius, extent = ratios[worst := max(ratios, key=ratios.__getitem__)]
         words = (
-            f"radius of gyration too large for the shapes of the link, {radius:.3g} m for {worst!r}, whose shapes "
-            f"measure {extent:.3g} m; check mass and inertia"
+            f"radius of gyration too large for shapes and joints, {radius:.3g} m for {worst!r}, whose bounding box has "
+            f"a diagonal of {extent:.3g} m; check mass and inertia"
         )
         yield Finding("suspicious", "size", links_text(list(ratios)), words)
 

@@ -200,7 +200,7 @@ def test_inertias_too_large_for_the_shapes_of_their_links_are_suspected(write):
         path = write((LEFT_FOOT, "LEFT"), (LEFT_FOOT, foot.format(0.7 * radius**2)), ("LEFT", LEFT_FOOT))
         (finding,) = of_kind(legged.load(path).audit, "size") or (None,)
         assert (finding is not None) == is_found
-    assert finding.where == "link 'right_foot'" and "too large for the shapes" in finding.words
+    assert finding.where == "link 'right_foot'" and "too large for shapes" in finding.words
 
 
 def test_a_robot_bolted_to_the_world_is_suspected_to_be_meant_fixed(write):

@@ -155,7 +155,7 @@ LEG = """
 @pytest.mark.parametrize(
     ("middle", "axis", "lies"), [(0.14, "0 1 0", True), (0.08, "0 1 0", False), (0.14, "0 0 1", False)]
 )
-def test_a_shank_that_lies_touches_the_ground_with_its_end(tmp_path, middle, axis, lies):
+def test_a_shank_that_is_level_touches_the_ground_with_its_end(tmp_path, middle, axis, lies):
     path = tmp_path / "robot.urdf"
     texts = (
         LEG.format(side=side, y=y, middle=middle, axis=axis, inertial=INERTIAL) for side, y in (("a", 0.1), ("b", -0.1))
@@ -166,7 +166,7 @@ def test_a_shank_that_lies_touches_the_ground_with_its_end(tmp_path, middle, axi
     end = middle + 0.15
     if lies:  # the end face of the box, 4 x 2 cm, is a sole
         assert at[:, 0] == pytest.approx(end, abs=1e-12)
-        assert "a shank that lies" in robot.audit.feet[0].how
+        assert "a shank that is level" in robot.audit.feet[0].how
     else:
         assert at[:, 2] == pytest.approx(-0.01, abs=1e-12)
     assert len(at) == 8

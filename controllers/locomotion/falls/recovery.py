@@ -73,15 +73,16 @@ class Recovery(Wrapper):
     A robot has fallen when its base is inclined by more than 1 rad, or lower than 0.4 of its height in the standing
     posture. Its joints are then damped. A robot with more than two legs folds its legs. On its side or its back it
     turns over by motions that simulations at the start have found (`controllers.locomotion.falls.turning`), folds its
-    legs, and stretches them to the standing posture; the law then starts anew in the present place. HyQ, HyQReal
-    and HyQReal 2 remain on their back.
+    legs, and stretches them to the standing posture; the law then starts anew in the present place. For HyQ,
+    HyQReal and HyQReal 2 none is found, and they mostly remain on their back.
 
-    A robot with two legs and two arms moves its arms sideways instead, turns to its front, and rises by a motion that
-    simulations at the start have found, too (`controllers.locomotion.falls.rising`): its hands push the trunk up, its
-    legs are drawn under the trunk, it comes onto its soles with its hands on the ground or over its heels, and raises
-    its trunk; then the law starts anew. If none is found (docs/reference/locomotion_results.md), or if it has no two
-    arms, it remains damped, with a warning at the start. A search takes one to five minutes and is done once for each
-    robot, with a warning, as its result is kept in the cache folder. A robot that falls again repeats the sequence.
+    A robot with two legs and two arms first moves its arms sideways (mode "folds its limbs"), turns to its front, and
+    rises by a motion that simulations at the start have found as well (`controllers.locomotion.falls.rising`): its
+    hands push the trunk up, its legs are drawn under the trunk, it gets onto its soles, supported by its hands or by
+    rolling over its toes from its heels, and raises its trunk; then the law starts anew. If none is found
+    (docs/reference/locomotion_results.md), or if it has no two arms, it remains damped, with a warning at the start.
+    The search for rising takes one to three minutes and gives a warning; its result is kept in the cache folder. A
+    robot that falls again repeats the sequence.
 
     With `rest` a robot that stands lies down, sits down and stands up when it is to.
 
@@ -210,7 +211,7 @@ class Recovery(Wrapper):
         even = now.attempts - 2.0 * np.floor(0.5 * now.attempts)
         over = self._over(t, now, unit)
         vertical = R[2, 2] if self._rising is None else R[2] @ rising.PRONE
-        upright = vertical > np.cos(_UPRIGHT)  # or, with two legs, on its front
+        has_turned = vertical > np.cos(_UPRIGHT)  # upright, or with two legs on its front
         posture, begins = 0.0 * even, float(DAMPS if self._turning is None else FOLDS)
         is_first = now.posture - 2.0 * np.floor(0.5 * now.posture) < 0.5
         if self._turning is not None:
@@ -223,13 +224,13 @@ class Recovery(Wrapper):
             ends = where(R[2, 2] > np.cos(_UPRIGHT), float(WALKS), float(DAMPS))
             rises = where(over, where(is_last, ends, where(on_course, float(RISES), float(DAMPS))), float(RISES))
             stands_up = float(RISES)
-        stands = upright & (height > _STANDS * abs(base))
+        stands = has_turned & (height > _STANDS * abs(base))
         resting = 0.0 * t if self.rest is None else self.rest(t) + 0.0 * t
         asked = where(resting > 1.5, float(SITS), where(resting > 0.5, float(LIES), float(WALKS)))
         following = (
             where(fell, float(DAMPS), where(steps, float(WALKS), asked)),
             where(over, begins, float(DAMPS)),
-            where(over, where(upright, stands_up, float(TURNS)), float(FOLDS)),
+            where(over, where(has_turned, stands_up, float(TURNS)), float(FOLDS)),
             where(over, where(stands, float(WALKS), float(DAMPS)), float(STANDS_UP)),
             where(over & ((vertical > turning.UPRIGHT) | ~is_first), float(FOLDS), float(TURNS)),
             *[where(asked < 0.5, float(STANDS_UP), asked)] * 2,

@@ -24,14 +24,14 @@ _UPRIGHT, _LEVEL, _WITHIN = 0.8, 0.06, 0.1
 heights of toes and heels, [height of the hips]; least distance of the capture point from both ends of the soles,
 [length of the soles]."""
 _SELECTED, _SURE, _LEAST = 0.7, 0.8, 0.5
-"""Shares of successes: in the trials of a stage on the soles, of sequences that are continued, and in repetitions of a
-whole motion, for the end of the search, and of a motion that is used."""
-_TRIES, _REPEATED = 3, 4  # at most, of a stage on the soles; of motions that are repeated after a round
+"""Least shares of successes: of the best sequence after a stage on the soles, and of motions that are repeated; of a
+motion that ends the search; of a motion that is used."""
+_TRIES, _REPEATED = 3, 4  # largest numbers of samplings of a stage with a goal, and of motions that are repeated
 _OFFSET = 0.01  # [rad] or [m], standard deviation of the errors of the servos in repetitions
 _MIDDLE = 0.6  # of the capture point from the heels, 0, to the toes, 1, where it is best
 
 _LEVEL_SOLES, _ON_SOLES, _RISEN = 1, 2, 3
-"""Goals of stages: level soles, whose hands may be on the ground, capture point over them, and upright as well."""
+"""Goals of stages: level soles, while the hands may be on the ground; the capture point over them; and upright."""
 
 _Maker = Callable[[RisingPostures, Array, Array], Array]  # (postures, posture before, parameters) -> joint positions
 
@@ -59,10 +59,10 @@ class _Stage(NamedTuple):
 
     Attributes:
         posture: Function that makes them. lasts: Duration of the stage, [sqrt(h / g)].
-        middle, half: Middles and halves of the ranges of its parameters: place of the hands, [arm length], and
-            rotations of hip and knee or their difference, [rad]; or place of the center of mass over the soles, from
-            the heels, 0, to the toes, 1, inclination of the trunk, [rad], and height and distance of the hands, [leg
-            length]. The last one is the duration of the motion, [sqrt(h / g)].
+        middle, half: Centers and half-widths of the ranges of its parameters: place of the hands, [arm length], and
+            rotations of hip and knee, or how much less the hip than the knee rotates, [rad]; or place of the center of
+            mass over the soles, from the heels, 0, to the toes, 1, inclination of the trunk, [rad], and height and
+            distance of the hands, [leg length]. The last one is the duration of the motion, [sqrt(h / g)].
     """
 
     posture: _Maker
@@ -96,11 +96,11 @@ _LAST_STAGES = tuple(  # raise the trunk
     _Stage(_on_soles(None), 6.0, (0.57, pitch, 4.0), (0.17, 0.15, 2.0), goal)
     for pitch, goal in ((1.15, _ON_SOLES), (0.75, _ON_SOLES), (0.4, _RISEN))
 )
-_FIRST = ((1, 3.0, 3.5), (2, 3.0, 3.5))  # number of a nominal posture, and durations, of the motions before these
+_FIRST = ((1, 3.0, 3.5), (2, 3.0, 3.5))  # before these: nominal posture, durations of the motion and of the stage
 LASTS = tuple(x[-1] for x in _FIRST) + tuple(x.lasts for x in (*_FIRST_STAGES, *_WAYS[0], *_LAST_STAGES))
 """Time from the beginning of the motion to each posture of `Rising` to that of the next one, [sqrt(h / g)], the same
 for both ways."""
-BALANCES = 5  # number of the posture, `_WAYS`, from which on the ankles balance
+BALANCES = 5  # index of the posture, the second of `_WAYS`, from which on the ankles balance
 
 
 class Rising(NamedTuple):
@@ -118,7 +118,7 @@ class Rising(NamedTuple):
 
 
 def rising_motion(postures: RisingPostures, servos: Servos, unit: float, step: float) -> Rising:
-    """Return a motion in which a robot rises from its front; without one in the cache folder it warns and searches.
+    """Return a motion in which a robot rises from its front, from the cache folder or by a search, with a warning.
 
     Args:
         postures: Postures of the robot, which has contact points on all bodies on which it may lie.
@@ -133,8 +133,8 @@ def rising_motion(postures: RisingPostures, servos: Servos, unit: float, step: f
         return _Search(postures, Trials(robot, postures.rest, servos, unit, step)).motion()
 
     notice = (
-        f"simulations search for a motion in which robot {robot.name!r} rises after a fall, which takes one to five "
-        "minutes; it is kept in the cache folder for later starts"
+        f"simulations search for a motion in which robot {robot.name!r} rises after a fall, which takes one to three "
+        "minutes; later starts take it from the cache folder, see `legged cache`"
     )
     key = postures.nominal, *servos.numbers, unit, step
     motion = stored_motion(robot, Rising, search, *key, notice=notice)
@@ -146,12 +146,12 @@ def rising_motion(postures: RisingPostures, servos: Servos, unit: float, step: f
 class _Node(NamedTuple):
     """Robots on different ground that have come through the same postures, with their states, (n, nq + nv).
 
-    Steps are those of `Rising`: a posture, the duration of the motion to it, and the unit vector upward after it. The
+    Stages are those of `Rising`: a posture, the duration of the motion to it, and the unit vector upward after it. The
     score and the rate of success are means over the robots.
     """
 
     states: Array
-    steps: tuple[tuple[Array, float, Array], ...]
+    stages: tuple[tuple[Array, float, Array], ...]
     score: float
     rate: float
 
@@ -165,14 +165,14 @@ class _Search:
         self.width = 0.5 * np.linalg.norm(left + left_heel - right - right_heel)
 
     def motion(self) -> Rising | None:
-        """Return the best motion."""
+        """Return the best motion, or None."""
         lying, start = self._start()
         best, way = _Node(lying, (), 0.0, 0.0), 0
         for _ in range(_ROUNDS):
             nodes = start
             for stage in (*_FIRST_STAGES, *_WAYS[way], *_LAST_STAGES):
                 nodes = self._tried(stage, nodes)
-                if len(nodes[0].steps) > BALANCES and max(node.rate for node in nodes) < _SELECTED:
+                if len(nodes[0].stages) > BALANCES and max(node.rate for node in nodes) < _SELECTED:
                     break  # too few stand on their soles
             else:
                 repeated = self._repeated(lying, [node for node in nodes if node.rate > _SELECTED])
@@ -180,10 +180,10 @@ class _Search:
             if best.rate > _SURE:
                 break
             way = way if best.rate > _LEAST else 1 - way
-        return Rising(*map(np.array, zip(*best.steps, strict=True))) if best.rate > _LEAST else None
+        return Rising(*map(np.array, zip(*best.stages, strict=True))) if best.rate > _LEAST else None
 
     def _start(self) -> tuple[Array, list[_Node]]:
-        """Return the states of robots on their front, and of those with their hands beside their shoulders."""
+        """Return the states of robots on their front, and nodes of robots with their hands beside their shoulders."""
         rotations = np.tile(axis_quaternion("y", 0.5 * np.pi), (ROBOTS, 1))
         nominal, n = self.postures.nominal, len(FRICTION)
         lying, _ = self.trials.at_rest(nominal[0], rotations, 1.0, _SETTLES)
@@ -198,7 +198,7 @@ class _Search:
     def _tried(self, stage: _Stage, nodes: list[_Node]) -> list[_Node]:
         """Return the best of many random postures of a stage after some of the sequences so far.
 
-        As long as few robots are on their soles, if they are to be, more postures are tried.
+        In a stage with a goal, up to three sets are sampled, until nearly all robots of a sequence reach it.
         """
         after: list[_Node] = []
         for _ in range(_TRIES):
@@ -214,22 +214,22 @@ class _Search:
         x = stage.middle + random.uniform(-1.0, 1.0, (len(before), len(stage.middle))) * stage.half
         x[0] = stage.middle
         targets = [
-            stage.posture(self.postures, node.steps[-1][0], row[:-1]) for node, row in zip(before, x, strict=True)
+            stage.posture(self.postures, node.stages[-1][0], row[:-1]) for node, row in zip(before, x, strict=True)
         ]
         states, lost = self.trials.moved(
             self.trials.varied(np.concatenate([node.states for node in before])),
             np.repeat(targets, n, axis=0),
             np.repeat(x[:, -1], n),
             stage.lasts,
-            np.repeat([node.steps[-1][0] for node in before], n, axis=0),
-            len(nodes[0].steps) >= BALANCES,
+            np.repeat([node.stages[-1][0] for node in before], n, axis=0),
+            len(nodes[0].stages) >= BALANCES,
         )
         after = []
         for k, node in enumerate(before):
             rows = slice(n * k, n * (k + 1))
             results = [self._result(*each, stage.goal) for each in zip(states[rows], lost[rows], strict=True)]
             score, rate = np.mean(results, axis=0)
-            steps = *node.steps, (targets[k], x[k, -1], self._vertical(states[rows]))
+            steps = *node.stages, (targets[k], x[k, -1], self._vertical(states[rows]))
             after.append(_Node(states[rows], steps, score, rate))
         return after
 
@@ -241,7 +241,7 @@ class _Search:
         rows = np.resize(np.repeat(np.arange(len(chosen)), len(FRICTION)), ROBOTS)
         states, begins, lost = self.trials.varied(lying), None, np.zeros(ROBOTS, dtype=bool)
         for number, lasts in enumerate(LASTS):
-            targets, moves = (np.array([node.steps[number][k] for node in chosen])[rows] for k in (0, 1))
+            targets, moves = (np.array([node.stages[number][k] for node in chosen])[rows] for k in (0, 1))
             targets = targets + _OFFSET * self.trials.random.normal(size=targets.shape)
             states, has_diverged = self.trials.moved(states, targets, moves, lasts, begins, number >= BALANCES)
             begins, lost = targets, lost | has_diverged
@@ -271,7 +271,7 @@ class _Search:
         yaw = np.arccos(np.clip((left - left_heel) @ (right - right_heel) / lengths, -1.0, 1.0))
         score = R[2, 2] + min(height, 1.0) - 10.0 * min(difference, 0.1)
         reached = difference < _LEVEL
-        if goal != _LEVEL_SOLES:  # its hands support the robot
+        if goal != _LEVEL_SOLES:  # with this goal, hands support the robot
             score -= min(abs(share - _MIDDLE), 1.0)
             score -= 0.7 * abs(width - self.width) / self.postures.length + 0.3 * yaw  # walking begins in this stance
             reached = reached and _WITHIN < share < 1.0 - _WITHIN and (goal < _RISEN or R[2, 2] > _UPRIGHT)

@@ -54,7 +54,7 @@ class Servos:
 
     @property
     def numbers(self) -> tuple[Array, Array, float]:
-        """All that distinguishes servos of a robot: stiffness and damping, (nj,) each, and 1.0 for implicit forces."""
+        """Stiffness and damping, (nj,) each, and 1.0 for implicit forces; `balance` follows from the robot."""
         return self.stiffness, self.damping, float(self.is_implicit)
 
     @property
@@ -150,6 +150,8 @@ class Trials:
     ) -> tuple[Array, Array]:
         """Return the states after motions to given postures, (n, nq + nv), and whether each diverged, (n,).
 
+        A robot that has diverged keeps the state before the motion.
+
         Args:
             states: [q; v], (n, nq + nv), mixed units, as in `Robot`.
             target: Joint positions, (nj,) or (n, nj), [rad] or [m], joint coordinates.
@@ -190,11 +192,12 @@ class Trials:
 def stored_motion(robot: Robot, kind: type[T], search: Callable[[], T | None], *key: Any, notice: str = "") -> T | None:
     """Return the result of a search; one that was done before with the same robot, kind and key is not repeated.
 
-    A search takes tens of seconds, and the law of each member of a rollout needs its result. It is kept in the cache
-    folder as well, for this version of the packages. Warnings of trials that diverge are suppressed.
+    A search takes seconds, that for rising minutes, and the law of each member of a rollout needs its result. It is
+    kept in the cache folder as well, for this version of the packages. Warnings of trials that diverge are suppressed.
 
     Args:
-        robot: The robot. kind: A tuple of arrays with names. search: Function without arguments; None if it fails.
+        robot: The robot. kind: A tuple of arrays with names. search: Function without arguments, which returns None
+            if it finds nothing.
         key: All else on which the result depends: numbers and arrays.
         notice: Text of a warning before a search; none if empty.
     """

@@ -61,7 +61,7 @@ def turning_motions(
 
     Args:
         robot: The robot, with contact points on all bodies on which it may lie.
-        folded: Joint positions with folded legs, (nj,), [rad] or [m], joint coordinates.
+        folded: Initial posture, (nj,), [rad] or [m], joint coordinates: folded legs, or with two legs arms sideways.
         goal: Unit vector upward when it has turned over, (3,), dimensionless, base axes.
         candidates: Postures to be tried, (k, nj), [rad] or [m], joint coordinates.
         servos: Servos of the joints. unit: sqrt(h / g), [s]. step: Time step, [s].

@@ -21,9 +21,9 @@ from legged.spatial import Array, join, sum_of
 AUTOMATIC = "automatic"
 """Name of the choice of a gait by the commanded speed."""
 SPEEDS = {"walk": 0.0, "trot": 0.12}
-"""Speed from which on each gait of robots with more than two feet is chosen, [sqrt(g h)]."""
+"""Speed from which on each gait of robots with more than two feet is chosen, [sqrt(g h)]; see also `UNSTEADY`."""
 UNSTEADY = ("trot", "pace", "gallop")
-"""Gaits in which four legs that do not move their feet to the side do not hold the robot laterally: Solo8 falls."""
+"""Gaits in which a robot whose four legs cannot move their feet to the side falls, such as Solo8."""
 _LEAVES = 0.8  # of the speed at which a gait begins: it ends below
 _TRAVEL, _TRAVEL_ON_TWO = 0.95, 0.7
 """Distance that the body moves in a stance, from which on period and duty factor become smaller, [h]; with soles, which

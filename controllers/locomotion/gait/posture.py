@@ -36,8 +36,8 @@ _PASSES = 0.3
 """Speed of a flat foot past the body in the slow walks of two legs, forward and to the side, [sqrt(g h)] with the
 height h of the center of mass. Hips are as high as the joints need it."""
 _HEAVY = 0.3
-"""Share of a joint's torque for an acceleration g of a foot above which legs are heavy: 0.15 at most for 15 robots with
-four legs, and 0.36 and 0.9 for two hexapods that hardly walk, whose files state too large inertias."""
+"""Share of a joint's torque for an acceleration g of a foot above which legs are heavy: 0.19 at most for 16 robots with
+four legs; 0.36 and 0.9 for two hexapods and 3 for Bittle, which fall or are slower than commanded."""
 _SLOW, _VERY_SLOW = 3.0, 1.4
 """Largest speeds of a pitch joint, [sqrt(g / h)] with the length h of the leg, below which it is slow and very slow."""
 _TURNED = 0.2
@@ -160,7 +160,7 @@ def check_torques(robot: Robot, home: Home) -> None:
 
 
 def weakness(robot: Robot, home: Home) -> str:
-    """Return the words of a warning that a joint hardly holds two legs on one of them, or swings one of more, or "".
+    """Return the words of a warning of a weak joint, to stand on one of two legs, or to swing one of more legs, or "".
 
     Args:
         robot: The robot. home: Its standing posture.
@@ -190,8 +190,8 @@ def _heaviness(robot: Robot, home: Home) -> str:
         return ""
     return (
         f"accelerating a foot by {gravity:.3g} m/s^2 takes {most:.2g} of the largest torque of joint "
-        f"{joint_name(robot, worst)!r}, so that legs hardly swing in time; check the inertias and armatures of its "
-        f"file (legged audit)"
+        f"{joint_name(robot, worst)!r}, too much to swing legs in time; check inertias and armatures in the file of "
+        f"the robot by `legged audit`"
     )
 
 

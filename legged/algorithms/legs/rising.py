@@ -146,9 +146,13 @@ class RisingPostures:
     def __init__(self, robot: Robot, home: Home):
         legs = home.legs
         if len(legs) != 2 or any(len(leg.pitch_columns) != 3 for leg in legs):
-            raise DefinitionError(f"robot {robot.name!r} has no two legs with pitch joints at hip, knee and ankle")
+            raise DefinitionError(
+                f"robot {robot.name!r} does not have two legs with one pitch joint each at hip, knee and ankle"
+            )
         if any(len(leg.contacts) < 3 for leg in legs):
-            raise DefinitionError(f"robot {robot.name!r} has feet with fewer than three contact points, no soles")
+            raise DefinitionError(
+                f"robot {robot.name!r} has feet with fewer than three contact points, which are no soles"
+            )
         arms = arms_of(robot, home)
         if len(arms[0].columns) < 3:
             raise DefinitionError(
@@ -279,8 +283,9 @@ class RisingPostures:
         """Return joint positions, (nj,), with the least errors and small distances from rest.
 
         Args:
-            errors: Function of joint positions, (nj,), (k,), relative to lengths. rest: (nj,).
-            columns: Joints that move. near: Their initial positions, (nj,).
+            errors: Function of the variables, joint positions, (nj,), or with the inclination of the trunk, (nj + 1,);
+                it returns (k,), relative to lengths. rest: Variables, as these.
+            columns: Variables that change. near: Initial values, as these.
         """
         from scipy.optimize import least_squares  # imported here: importing it takes as long as all other imports
 

@@ -17,7 +17,7 @@ from legged.spatial import Array
 
 _CONFIGURATIONS = 64  # of each limb, at most, with joints at equal steps between their limits
 _FARTHEST = 3.3  # [rad], largest distance of a joint from its standing position
-_ACROSS = 0.3  # weight of longitudinal distances where configurations of limbs are compared
+_LONGITUDINAL = 0.3  # weight of longitudinal distances where configurations of limbs are compared
 
 
 @checked
@@ -63,6 +63,6 @@ def turning_postures(robot: Robot, home: Home, folded: Array, count: int, arms: 
 
 def _alike(first: Array, other: Array, is_mirrored: bool) -> Array:
     """Return the index, (k,), of the configuration of another limb that is nearest to each of the first limb."""
-    weights = np.array([_ACROSS, 1.0, 1.0])
+    weights = np.array([_LONGITUDINAL, 1.0, 1.0])
     mirrored = first * [1.0, -1.0, 1.0] if is_mirrored else first
     return np.argmin((((mirrored[:, None] - other[None]) * weights) ** 2).sum(axis=(2, 3)), axis=1)

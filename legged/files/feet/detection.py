@@ -219,9 +219,9 @@ def shape_points(tree: Tree, name: str) -> Iterator[tuple[Array, float]]:
 
 
 def _down(tree: Tree, name: str) -> Array:
-    """Return the unit vector to the ground, (3,), world axes, joints at zero: that along a shank that lies.
+    """Return the unit vector to the ground, (3,), world axes, joints at zero: along the shank where it is level.
 
-    The last link of a leg is the shank if no more than two of the leg's joints have its joint's axis: no ankle does.
+    The last link is a shank if at most two joints of the leg, hip and knee, have this axis; an ankle would be a third.
     """
     down, head = np.array([0.0, 0.0, -1.0]), tree.head[name]
     turning = [h for h in tree.path(head) if h in tree.joint and tree.joint[h].kind == "revolute"]
@@ -263,7 +263,7 @@ def _measured_foot(tree: Tree, name: str, how: str, is_round: bool) -> FootEntry
     back, reasons, fault = tree.pose[name].inverse(), ["origin of the link"], ""
     world_down = _down(tree, name)
     down = back.rotation @ world_down
-    how = how if world_down[2] == -1.0 else f"{how}; a shank that lies with all joints at zero, its end"
+    how = how if world_down[2] == -1.0 else f"{how}; end of a shank that is level with all joints at zero"
     for what, near in (("collision", _shapes_near(tree, name)), ("visual", _visuals_near(tree, name))):
         if not near:
             reasons.append(f"no {what} shape")

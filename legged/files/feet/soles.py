@@ -34,10 +34,9 @@ _ROUND = 0.03
 _ANGLES = 0.05
 """[rad], steps between the directions in which the width of a sole is measured."""
 _LEVEL = 0.5
-"""Cosine between the vertical and the direction from a knee to the end of the shank, all joints at zero, below which
-the shank lies; and of the angle between the vertical and the axis of the knee."""
+"""Largest cosine of the angles of a level shank, and of the axis of its knee, to the vertical, all joints at zero."""
 _FARTHEST = 0.95
-"""Distance from the knee towards the farthest point, relative to its own, of the points at the end of a shank."""
+"""Points of a shank beyond this fraction of the largest distance from the knee are its end."""
 _BEHIND = 0.25
 """Extent of a shank behind its knee relative to that in front of it; a foot reaches further behind its ankle."""
 
@@ -91,7 +90,7 @@ def measure(shapes: Sequence[LinkShape | Array], down: Array) -> Sole:
 
 
 def shank_direction(points: Array, axis: Array, down: Array) -> Array | None:
-    """Return the unit vector from a knee to the end of a shank that lies, (3,), dimensionless; None for all others.
+    """Return the unit vector from a knee to the end of a level shank, (3,), dimensionless; None for all others.
 
     Args:
         points: Places on the last link of a leg relative to its joint, (n, 3), [m].

@@ -177,7 +177,7 @@ def test_the_rate_of_a_motion_is_that_of_its_repetitions(postures, monkeypatch):
 
     def ending(place):
         step = np.append(place, np.zeros(postures.robot.nj - 1)), 3.0, np.zeros(3)
-        return start._replace(steps=(step,) * len(LASTS), rate=1.0)
+        return start._replace(stages=(step,) * len(LASTS), rate=1.0)
 
     rates = [node.rate for node in search._repeated(lying, [ending(0.5), ending(2.0)])]
     assert rates == [1.0, 0.0]
