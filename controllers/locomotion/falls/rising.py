@@ -133,7 +133,7 @@ def rising_motion(postures: RisingPostures, servos: Servos, unit: float, step: f
         return _Search(postures, Trials(robot, postures.rest, servos, unit, step)).motion()
 
     notice = (
-        f"simulations search for a motion in which robot {robot.name!r} rises after a fall, which takes one to three "
+        f"simulations search for a motion in which robot {robot.name!r} rises after a fall, which takes one to five "
         "minutes; later starts take it from the cache folder, see `legged cache`"
     )
     key = postures.nominal, *servos.numbers, unit, step
