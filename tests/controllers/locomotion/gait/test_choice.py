@@ -117,7 +117,7 @@ def test_legs_that_motors_hardly_accelerate_are_a_warning():
     editor = robot.edit()
     for joint in robot.joints:
         editor.change_joint(joint.name, armature=0.3, effort=20.0)
-    with pytest.warns(SimulationWarning, match="accelerating a foot by 9.81 m/s.2 takes .* hardly swing"):
+    with pytest.warns(SimulationWarning, match="accelerating a foot by 9.81 m/s.2 takes .* too much to swing"):
         Locomotion("trot").initial_state(editor.build())
 
 
