@@ -81,7 +81,7 @@ class Recovery(Wrapper):
     hands push the trunk up, its legs are drawn under the trunk, it gets onto its soles, supported by its hands or by
     rolling over its toes from its heels, and raises its trunk; then the law starts anew. If none is found
     (as for NAO, H1 and Talos), or if it has no two arms, it remains damped, with a warning at the start.
-    The search for rising takes one to five minutes and gives a warning; its result is kept in the cache folder. A
+    The search for rising takes one to eight minutes and gives a warning; its result is kept in the cache folder. A
     robot that falls again repeats the sequence.
 
     With `rest` a robot that stands lies down, sits down and stands up when it is to.

@@ -17,7 +17,9 @@ from legged.spatial import Array
 PRONE = np.array([-1.0, 0.0, 0.0])
 """Unit vector upward, (3,), dimensionless, base axes, of a robot on its front."""
 _SETTLES = 4.0  # [sqrt(h / g)], in which a robot on its front comes to rest
-_ROUNDS = 6  # of the search at most; after one that fails over the hands the next one is over the heels, and vice versa
+_ROUNDS, _MOST_ROUNDS = 6, 12
+"""Largest number of rounds of the search if they find a motion, and otherwise; after one that fails over the hands the
+next one is over the heels, and vice versa."""
 _KEPT = 6  # sequences of postures that are kept after each stage
 _UPRIGHT, _LEVEL, _WITHIN = 0.8, 0.06, 0.1
 """Of a robot that has risen: least vertical component of the upright axis of its base; largest difference of the
@@ -133,7 +135,7 @@ def rising_motion(postures: RisingPostures, servos: Servos, unit: float, step: f
         return _Search(postures, Trials(robot, postures.rest, servos, unit, step)).motion()
 
     notice = (
-        f"simulations search for a motion in which robot {robot.name!r} rises after a fall, which takes one to five "
+        f"simulations search for a motion in which robot {robot.name!r} rises after a fall, which takes one to eight "
         "minutes; later starts take it from the cache folder, see `legged cache`"
     )
     key = postures.nominal, *servos.numbers, unit, step
@@ -168,7 +170,9 @@ class _Search:
         """Return the best motion, or None."""
         lying, start = self._start()
         best, way = _Node(lying, (), 0.0, 0.0), 0
-        for _ in range(_ROUNDS):
+        for number in range(_MOST_ROUNDS):
+            if best.rate > (_SURE if number < _ROUNDS else _LEAST):
+                break
             nodes = start
             for stage in (*_FIRST_STAGES, *_WAYS[way], *_LAST_STAGES):
                 nodes = self._tried(stage, nodes)
@@ -177,8 +181,6 @@ class _Search:
             else:
                 repeated = self._repeated(lying, [node for node in nodes if node.rate > _SELECTED])
                 best = max([best, *repeated], key=lambda node: node.rate)
-            if best.rate > _SURE:
-                break
             way = way if best.rate > _LEAST else 1 - way
         return Rising(*map(np.array, zip(*best.stages, strict=True))) if best.rate > _LEAST else None
 

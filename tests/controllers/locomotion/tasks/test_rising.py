@@ -167,7 +167,7 @@ def test_the_best_sequence_is_repeated_and_is_the_result(postures, monkeypatch):
 
 @needs_g1
 def test_the_rate_of_a_motion_is_that_of_its_repetitions(postures, monkeypatch):
-    """Half of the motions succeed in trials alone; a robot whose motions fail in repetitions has none."""
+    """Half of the motions succeed in trials alone; a robot whose motions fail has none after the last round."""
     joint = postures.robot.nq - postures.robot.nj
     monkeypatch.setattr(
         _Search, "_result", lambda self, state, *_: (state[joint], float(abs(state[joint] - 0.5) < 0.1))
@@ -182,9 +182,17 @@ def test_the_rate_of_a_motion_is_that_of_its_repetitions(postures, monkeypatch):
     rates = [node.rate for node in search._repeated(lying, [ending(0.5), ending(2.0)])]
     assert rates == [1.0, 0.0]
     monkeypatch.setattr(rising, "_ROUNDS", 2)
+    monkeypatch.setattr(rising, "_MOST_ROUNDS", 3)
     monkeypatch.setattr(_Search, "_result", lambda *_: (0.0, 1.0))
-    monkeypatch.setattr(_Search, "_repeated", lambda self, lying, nodes: [node._replace(rate=0.4) for node in nodes])
-    assert search.motion() is None
+    for rate, rounds in ((0.4, 3), (0.6, 2), (0.9, 1)):
+        repeated = []
+
+        def of_rate(self, lying, nodes, rate=rate, repeated=repeated):
+            repeated.append(rate)
+            return [node._replace(rate=rate) for node in nodes]
+
+        monkeypatch.setattr(_Search, "_repeated", of_rate)
+        assert (search.motion() is None) == (rate < 0.5) and len(repeated) == rounds
 
 
 @needs_g1
@@ -247,7 +255,7 @@ def test_the_result_of_a_search_is_stored_for_robot_and_key(tmp_path, monkeypatc
 @pytest.mark.filterwarnings("ignore:simulations search for a motion")
 @needs_g1
 def test_a_robot_that_is_too_weak_to_rise_is_refused(postures, monkeypatch):
-    monkeypatch.setattr(rising, "_ROUNDS", 1)
+    monkeypatch.setattr(rising, "_MOST_ROUNDS", 1)
     robot = postures.robot
     servos = Servos(np.full(robot.nj, 1.0), np.full(robot.nj, 0.1))  # [N m/rad], [N m s/rad]
     with pytest.raises(DefinitionError, match="no motion was found in which robot"):
