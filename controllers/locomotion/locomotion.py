@@ -145,9 +145,7 @@ class Locomotion:
         clearance, speeds, (joint, available, rising) = swing_limits(robot, home, self.clearance, swing)
         duty = min(gaits.least_duty, *(duty for _, duty in duties))
         speeds = speeds * (1.0 - duty) / duty  # of the body over a foot that stands
-        speeds = speeds * min(
-            1.0, 2.0 * duty
-        )  # with flights, forces in stance exceed the weight, and joints are slower
+        speeds = speeds * min(1.0, 2.0 * duty)  # with flights forces exceed the weight, and joints are slower
         fastest = np.minimum(fastest, [*speeds, np.inf])
         if on_two:
             fastest[0] = min(fastest[0], gaits.fastest_in_reach(duty))
@@ -201,11 +199,8 @@ class Locomotion:
         by_speed = self.gait == AUTOMATIC
         if by_speed:
             unit = float(np.sqrt(gravity * height))
-            gaits = (
-                {0.0: "walk"}
-                if len(stances) == 2 or is_planar
-                else {unit * speed: name for name, speed in SPEEDS.items()}
-            )
+            speeds = {"walk": 0.0} if len(stances) == 2 or is_planar else SPEEDS
+            gaits = {unit * speed: name for name, speed in speeds.items()}
         else:
             gaits = self.gait if isinstance(self.gait, Mapping) else {0.0: self.gait}
         schedules, on_two = [], len(stances) == 2

@@ -111,7 +111,7 @@ class Recovery(Wrapper):
     _damping: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
     _turning: turning.Turning | None = field(default=None, repr=False, kw_only=True)
     _rising: rising.Rising | None = field(default=None, repr=False, kw_only=True)
-    _balance: RisingPostures | None = field(default=None, repr=False, kw_only=True)
+    _balance: Callable[[Array, Array], Array] | None = field(default=None, repr=False, kw_only=True)
     _walker: StartedLocomotion | None = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -126,7 +126,7 @@ class Recovery(Wrapper):
         on_two, unit, rate = len(home.legs) == 2, walker.planner.time_unit, walker.sampling_rate
         if on_two and self.rest is not None:
             raise DefinitionError(f"robot {robot.name!r} has two legs, and does not lie or sit; leave out `rest`")
-        rises, motions, candidates, postures, goal = None, None, None, None, np.array([0.0, 0.0, 1.0])
+        rises, motions, candidates, balance, goal = None, None, None, None, np.array([0.0, 0.0, 1.0])
         folded = home.angles if on_two else folded_posture(robot, home)
         if on_two:
             at_home = np.concatenate([robot.base.neutral(), home.angles])
@@ -140,8 +140,8 @@ class Recovery(Wrapper):
         if on_two:
             try:
                 postures = RisingPostures(robot, home)
-                servos = replace(servos, balance=partial(postures.balancing_rotations, unit=unit))
-                rises = rising.rising_motion(postures, servos, unit, step)
+                balance = partial(postures.balancing_rotations, unit=unit)
+                rises = rising.rising_motion(postures, replace(servos, balance=balance), unit, step)
                 folded, goal = postures.nominal[0], rising.PRONE
                 candidates = turning_postures(robot, home, folded, _CANDIDATES, postures.arms)
             except DefinitionError as error:
@@ -155,7 +155,7 @@ class Recovery(Wrapper):
                 sits[list(leg.columns)] = home.angles[list(leg.columns)]
         modes = np.array([home.angles, home.angles, folded, home.angles, folded, folded, sits])
         fields = {"_postures": modes, "_stiffness": stiffness, "_damping": damping, "_walker": walker}
-        prepared = replace(self, **fields, _rising=rises, _turning=motions, _balance=postures)
+        prepared = replace(self, **fields, _rising=rises, _turning=motions, _balance=balance)
         return super(Recovery, prepared).start(robot, ground, q, v)
 
     def mode(self, memory: Array) -> str:
@@ -275,9 +275,9 @@ class Recovery(Wrapper):
         if self._rising is not None:
             lasts = where(_is_mode(now.mode, RISES), unit * _of_mode(now.posture, self._rising.moves), lasts)
         desired = interpolated(now.angles, self._target(now.mode, now.posture), (t - now.since) / lasts)
-        if self._balance is not None:
+        if self._rising is not None and self._balance is not None:
             balances = where(_is_mode(now.mode, RISES) & (now.posture > rising.BALANCES - 0.5), 1.0, 0.0)
-            desired = desired + balances * self._balance.balancing_rotations(q, v, unit)
+            desired = desired + balances * self._balance(q, v)
         spring = where((now.mode > DAMPS + 0.5), self._stiffness, np.zeros(robot.nj))
         joints = spring * (desired - q[robot.base.nq :]) - self._damping * v[robot.base.nv :]
         return np.concatenate([np.zeros(robot.base.nv), joints])

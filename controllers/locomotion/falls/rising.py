@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from controllers.locomotion.falls.trials import FRICTION, ROBOTS, Servos, Trials, stored_motion
-from legged.algorithms.legs.rising import BENT, RisingPostures
-from legged.dynamics.kinematics import center_of_mass, momentum, point_positions
+from legged.algorithms.legs.rising import BENT, PLACE, RisingPostures
+from legged.dynamics.kinematics import point_positions
 from legged.errors import DefinitionError
 from legged.rotations import axis_quaternion
 from legged.spatial import Array
@@ -30,7 +30,6 @@ _SELECTED, _SURE, _LEAST = 0.7, 0.8, 0.5
 motion that ends the search; of a motion that is used."""
 _TRIES, _REPEATED = 3, 4  # largest numbers of samplings of a stage with a goal, and of motions that are repeated
 _OFFSET = 0.01  # [rad] or [m], standard deviation of the errors of the servos in repetitions
-_MIDDLE = 0.6  # of the capture point from the heels, 0, to the toes, 1, where it is best
 
 _LEVEL_SOLES, _ON_SOLES, _RISEN = 1, 2, 3
 """Goals of stages: level soles, while the hands may be on the ground; the capture point over them; and upright."""
@@ -257,14 +256,12 @@ class _Search:
 
     def _result(self, state: Array, is_lost: Any, goal: int) -> tuple[float, float]:
         """Return the score of a state, dimensionless, and 1 if the robot has reached the goal of a stage, or 0."""
-        robot, trials = self.robot, self.trials
+        robot = self.robot
         q, v = state[: robot.nq], state[robot.nq :]
         R, origin = robot.base.pose(q[: robot.base.nq])
         places = point_positions(robot, q, self.ends)
         (left, right), (left_heel, right_heel) = places[:2, :2], places[2:, :2]
-        ahead, heels = 0.5 * (left - left_heel + right - right_heel), 0.5 * (left_heel + right_heel)
-        capture = (center_of_mass(robot, q) + trials.unit / robot.mass * momentum(robot, q, v)[3:])[:2]
-        share = (capture - heels) @ ahead / (ahead @ ahead + 1e-9)
+        share, _ = self.postures.capture_place(q, v, self.trials.unit)
         home = self.postures.home
         difference = np.ptp(places[:, 2]) / home.hip_height
         height = (origin[2] - min(places[:, 2].min(), 0.0)) / abs(home.base_height)
@@ -274,7 +271,7 @@ class _Search:
         score = R[2, 2] + min(height, 1.0) - 10.0 * min(difference, 0.1)
         reached = difference < _LEVEL
         if goal != _LEVEL_SOLES:  # with this goal, hands support the robot
-            score -= min(abs(share - _MIDDLE), 1.0)
+            score -= min(abs(share - PLACE), 1.0)
             score -= 0.7 * abs(width - self.width) / self.postures.length + 0.3 * yaw  # walking begins in this stance
             reached = reached and _WITHIN < share < 1.0 - _WITHIN and (goal < _RISEN or R[2, 2] > _UPRIGHT)
         return (-9.0, 0.0) if is_lost else (float(score), float(reached))

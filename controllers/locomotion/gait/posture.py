@@ -184,7 +184,7 @@ def _heaviness(robot: Robot, home: Home) -> str:
     for foot in feet_of(robot, home, q)[0]:
         J, own = foot_jacobian(model, foot), np.array(foot.columns)
         rates, rows = np.linalg.lstsq(J, np.eye(len(J))[:, -3:], rcond=1e-6)[0], robot.base.nv + own
-        shares = gravity * np.abs(M[np.ix_(rows, rows)] @ rates).max(axis=1) / torques[own]
+        shares = gravity * np.abs(M[np.ix_(rows, rows)] @ rates).max(axis=1) / np.maximum(torques[own], 1e-9)
         most, worst = max((most, worst), (float(shares.max()), int(own[np.argmax(shares)])))
     if most <= _HEAVY:
         return ""

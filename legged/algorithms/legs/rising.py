@@ -39,7 +39,7 @@ _HEAVY = 0.004  # least share of the mass of the robot in the last link of a lim
 _REST = 0.03  # [1/rad], weight of distances from the initial posture beside the dimensionless errors
 _TOLERANCE = 1e-4  # relative, of the least squares
 _ANKLES, _MOST = 0.5, 0.25  # [rad], rotation of the ankles per error of the capture point over h, and the largest one
-_PLACE = 0.6  # of the capture point from the heels, 0, to the toes, 1, to which the ankles move it
+PLACE = 0.6  # of the capture point from the heels, 0, to the toes, 1, where it is best
 
 
 class Arm(NamedTuple):
@@ -221,7 +221,7 @@ class RisingPostures:
         """
         share, length = self.capture_place(q, v, unit)
         height = unit * unit * float(np.linalg.norm(self.robot.gravity))
-        shift = _ANKLES * length / height * (share - _PLACE)
+        shift = _ANKLES * length / height * (share - PLACE)
         return -np.minimum(np.maximum(shift, -_MOST), _MOST) * self.ankles
 
     def limbs(self, hand: Array, bends: Array, near: Array) -> Array:
