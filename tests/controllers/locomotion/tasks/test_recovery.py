@@ -158,7 +158,7 @@ def test_a_rising_humanoid_takes_one_posture_after_the_other_and_then_walks(on_g
     tau = started.torque(0.5 * motion.moves[1] * unit, 0.0, q, v, wrenches, memory)
     np.testing.assert_allclose(tau[6:], started._stiffness * (halfway - q[7:]), rtol=1e-9, atol=1e-9)
     memory[3] = rising.BALANCES
-    balance = started._balance.balancing_rotations(q, v, unit)
+    balance = started._balance(q, v)
     still = started._stiffness * (motion.postures[2] - q[7:])
     tau = started.torque(50.0, 0.0, q, v, wrenches, memory)
     np.testing.assert_allclose(tau[6:] - still, started._stiffness * balance, rtol=1e-9, atol=1e-9)
