@@ -24,14 +24,12 @@ from controllers.locomotion.motion import Foot
 from controllers.locomotion.motion_plan import MotionPlanner
 from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.torques.whole_body import JointLimits
-from legged.algorithms.legs.leg_chains import joint_axes
+from legged.algorithms.legs.knees import knee_ranges
 from legged.algorithms.legs.standing import Home
-from legged.dynamics.kinematics import center_of_mass, link_poses, momentum
+from legged.dynamics.kinematics import center_of_mass, momentum
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
-_BEND = 0.2
-"""Least bend of a knee, [rad], at which the leg has 0.995 of its length."""
 _ACCELERATION = 60.0
 """Largest acceleration of a joint, [g / h] with the height h of the center of mass. Fast swings need up to 30."""
 _FASTEST, _FASTEST_ON_TWO = 2.1, 0.5
@@ -248,11 +246,9 @@ def _mean_leg_mass(robot: Robot, home: Home) -> float:
 
 
 def _limits(robot: Robot, home: Home, q: Array, acceleration: float) -> JointLimits:
-    """Return the limits of the joints, with knees that stay on the side to which they bend at q.
+    """Return the limits of the joints, with knees that stay on the side to which they bend at q, see `knee_ranges`.
 
-    The knee is the second pitch joint of a leg. At a straight leg its motion does not change the distance from the hip
-    to the end of the shank, and beyond it, in a range that some knees have, a leg that is to become shorter bends to
-    the wrong side and stays at the end of this range.
+    Some knees have a range beyond the straight leg, at whose end a leg would stay that bends to the wrong side.
 
     Args:
         robot: The robot. home: Its standing posture. q: Its configuration in this posture, (nq,).
@@ -260,40 +256,9 @@ def _limits(robot: Robot, home: Home, q: Array, acceleration: float) -> JointLim
     """
     limits = JointLimits.of(robot, acceleration=acceleration)
     lower, upper = limits.lower.copy(), limits.upper.copy()
-    bends, less = _knee_bends(robot, home, q), q.copy()
-    for k, bend in bends.items():
-        less[robot.base.nq + k] -= bend or _BEND
-    after = _knee_bends(robot, home, less)
-    for k, bend in bends.items():
-        # 2 where two coupled joints are the knee, negative for a knee that a rod drives
-        rate = (bend - after[k]) / (bend or _BEND)
-        if not rate:  # an axis through the hip
-            continue
-        bent, least = bend / rate, min(_BEND, 0.5 * abs(bend)) / abs(rate)
-        straight = q[robot.base.nq + k] - bent
-        if bent > 0.0:
-            lower[k] = max(lower[k], straight + least)
-        else:
-            upper[k] = min(upper[k], straight - least)
+    for k, (least, most) in knee_ranges(robot, home.legs, q).items():
+        lower[k], upper[k] = max(lower[k], least), min(upper[k], most)
     return replace(limits, lower=lower, upper=upper)
-
-
-def _knee_bends(robot: Robot, home: Home, q: Array) -> dict[int, float]:
-    """Return the angle between thigh and shank about the axis of each knee, [rad], by its column; zero if straight.
-
-    Args:
-        robot: The robot. home: Its standing posture. q: Configuration, (nq,).
-    """
-    poses, bends = link_poses(robot, q), {}
-    for leg, foot in zip(home.legs, feet_of(robot, home, q)[1], strict=True):
-        if len(leg.pitch_columns) < 2:
-            continue
-        axes = {axis.column: axis for axis in joint_axes(robot, leg.link, *poses)}
-        hip, knee, *ankles = (axes[column] for column in leg.pitch_columns)
-        thigh, shank = knee.origin - hip.origin, (ankles[0].origin if ankles else foot) - knee.origin
-        along = np.eye(3) - np.outer(knee.direction, knee.direction)
-        bends[knee.column] = float(np.arctan2(knee.direction @ np.cross(thigh, shank), thigh @ along @ shank))
-    return bends
 
 
 def _possible_velocities(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, height: float) -> Array:

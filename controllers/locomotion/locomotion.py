@@ -34,6 +34,7 @@ from controllers.locomotion.started_locomotion import StartedLocomotion
 from controllers.locomotion.torques.hands import moving_columns
 from controllers.locomotion.velocity_command import Command, slowed
 from controllers.operational_space import PathTask, check_path_tasks
+from controllers.wrappers.serial import OnSerialEquivalent
 from legged import arguments
 from legged.algorithms.legs.leg_chains import LegChain, leg_chains
 from legged.algorithms.legs.standing import Home, home_of, standing_on
@@ -43,6 +44,7 @@ from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, ReachError, SimulationWarning, warn_caller
 from legged.ground.ground import Ground
 from legged.ground.terrain import Terrain
+from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
@@ -103,6 +105,10 @@ class Locomotion:
                 its joints cannot hold the standing posture, or it cannot follow a constant command.
         """
         return self._fitted(robot).started(q, v)
+
+    def on_closed_robot(self, closed: ClosedRobot) -> OnSerialEquivalent:
+        """Return the law for a robot with closed loops, whose motors are those joints with a limit of effort."""
+        return OnSerialEquivalent(self, closed)
 
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
         """Return (q, v) of the standing robot, (nq,) and (nv,), with its feet on the terrain around the origin.

@@ -24,6 +24,7 @@ from legged.compiler.ir import Expression, where
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground
+from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.controller import CommandedFunction, ControllerLike, adapt, full_torque
 
@@ -58,6 +59,11 @@ class Wrapper:
         fitted, own = self._fitted(robot)
         started = replace(fitted, law=controller, _robot=robot, _size=len(own))
         return started, np.concatenate([own, memory])
+
+    def on_closed_robot(self, closed: ClosedRobot) -> Any:
+        """Return this wrapper around what its law becomes for a robot with closed loops; see `Controller`."""
+        inner = getattr(self.law, "on_closed_robot", None)
+        return self if inner is None else replace(self, law=inner(closed))
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the generalized forces, (nv,); arguments as in `GaitLaw.torque`."""

@@ -30,6 +30,7 @@ from legged.loops.constraints import (
 )
 from legged.loops.dynamics import Solution, Stabilization, active_forces, forward_dynamics, joint_wrenches, solve
 from legged.loops.inverse import ClosedInverseDynamics, Step, determinacy, inverse_dynamics
+from legged.loops.serial import SerialEquivalent, serial_equivalent
 
 __all__ = [
     "ClosedInverseDynamics",
@@ -41,6 +42,7 @@ __all__ = [
     "Mobility",
     "Rod",
     "Rolling",
+    "SerialEquivalent",
     "Sliding",
     "Solution",
     "Stabilization",
@@ -69,6 +71,7 @@ __all__ = [
     "project_state",
     "residual",
     "save_mjcf",
+    "serial_equivalent",
     "solve",
     "subsystems",
 ]

@@ -22,6 +22,7 @@ from legged.loops.assembly import assemble
 from legged.loops.closed_robot import ClosedRobot, Loop
 from legged.loops.closing_joints import ClosingJoint, has_default_physics
 from legged.loops.constraints import mobility
+from legged.loops.redundancy import loop_bodies
 from legged.robot.construction.builder import RobotBuilder
 from legged.robot.construction.graph import ORIGIN
 from legged.robot.joint import Connection, Fixed, Revolute, Screw, Spherical
@@ -159,7 +160,26 @@ def load(
         closed = ClosedRobot(load_tree(path, base, root="world", **options), (), ())
     for equality in equalities:
         closed = _close_equality(closed, equality, str(path))
+    if "feet" not in options and (feet := _feet_of_loops(closed)):
+        return load(path, base, rank_tolerance=rank_tolerance, feet=feet, **options)
     return _with_notes_on_rank(closed.with_rank_tolerance(rank_tolerance))
+
+
+def _feet_of_loops(closed: ClosedRobot) -> list[str]:
+    """Return the links with contact points but those that carry others of a loop with a foot, such as a foot's crank.
+
+    Empty if there are no such links, and the feet that were found are right.
+    """
+    robot = closed.robot
+    touching = {robot.links[point.link].name: robot.links[point.link].body for point in robot.contacts}
+    left = set()
+    for loop in closed.loops:
+        bodies = loop_bodies(robot, loop)
+        inner = {k for body in bodies for k in robot.ancestors(body)[1:]}
+        own = {name: body for name, body in touching.items() if body in bodies}
+        if any(body not in inner for body in own.values()):
+            left |= {name for name, body in own.items() if body in inner}
+    return [name for name in touching if name not in left] if left else []
 
 
 def _with_notes_on_rank(closed: ClosedRobot) -> ClosedRobot:
@@ -190,8 +210,11 @@ def _close_equality(closed: ClosedRobot, equality: ClosingEquality, source: str)
             f"equality {equality.name!r} fixes the robot to the world, but base='fixed' puts the free body "
             f"{robot.links[0].name!r} at the origin; omit base",
         )
+    name, known = equality.name, {loop.name for loop in closed.loops} | {c.joint.name for c in robot.connections}
+    while name in known:  # in MJCF an equality may have the name of a joint
+        name = f"{name} {equality.kind}"
     return closed.close(
-        Spherical(equality.name) if equality.kind == "connect" else Fixed(equality.name),
+        Spherical(name) if equality.kind == "connect" else Fixed(name),
         parent=equality.parent,
         child=equality.child,
         at=equality.on_parent.position,

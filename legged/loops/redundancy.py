@@ -111,6 +111,17 @@ def loop_bodies(robot: Robot, loop: Loop) -> set[int]:
     return {k for k in paths[0] ^ paths[1] if robot.bodies[k].nv}
 
 
+def looped_entries(closed: ClosedRobot) -> frozenset[int]:
+    """Return the entries of v of the joints in loops.
+
+    Args:
+        closed: The robot with its loops.
+    """
+    robot = closed.robot
+    bodies = {k for loop in closed.loops for k in loop_bodies(robot, loop)}
+    return frozenset(e for k in bodies for e in range(robot.nv)[robot.bodies[k].v] if e >= robot.base.nv)
+
+
 def independent_flags(closed: ClosedRobot, J: Array) -> list[Any]:
     """Return whether each row is independent of the rows before it, (rows,), over any element.
 

@@ -31,16 +31,16 @@ class Controller(Protocol):
     """Generalized forces as a function of time, state and contact wrenches, with an optional memory.
 
     Only `torque` is required. The functions should be traceable: plain NumPy on arrays of floats or expressions.
-    A controller with `update` needs an integrator with fixed steps. Six more methods are optional:
+    A controller with `update` needs an integrator with fixed steps. Seven more methods are optional:
     `initial_state(robot) -> (q, v)`, the start of runs without a given state;
     three that runs record: `reference(t, phase) -> (joint positions, velocities, accelerations)`, (nj,) each,
     `planned_footsteps(memory) -> places`, (n, 3), [m], world axes, NaN for feet that stand, and
     `commanded_velocity(t, memory) -> velocity`, (3,), forward and to the left, [m/s], and yaw rate, [rad/s];
-    `notice(t, memory) -> text`, of which a run warns at its end, "" for nothing; and
-    `restart(t, q, v) -> memory`, (m,), that of a started controller that takes over; the arguments may be traced.
+    `notice(t, memory) -> text`, of which a run warns at its end, "" for nothing;
+    `restart(t, q, v) -> memory`, (m,), that of a started controller that takes over; the arguments may be traced; and
+    `on_closed_robot(closed) -> controller`, the definition that takes its place for a `legged.loops.ClosedRobot`.
     A controller that follows the command of `Simulation.step` has one more argument, `command`, in `torque`, and in
-    `rate` and `update` if they need it; a controller that passes the command to another one has the property
-    `takes_command`.
+    `rate` and `update` if they need it; one that passes it to another controller has the property `takes_command`.
 
     The parameters that `rollout` and `Simulation` can vary are the fields of a dataclass, also of one inside another or
     in a tuple, list or dictionary; another class names the attributes that hold them in `parameter_names`.

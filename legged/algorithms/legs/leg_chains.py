@@ -24,7 +24,7 @@ _OBLIQUE, _THIGH = 0.6, 0.3
 next pitch joint, relative to the distance from that joint to the sole, 0 for the hip yaws of NAO."""
 _LOWEST = 0.25
 """A limb is a leg if its contact points lie within this fraction of the height of the highest limb over the lowest
-contact point, all joints at zero."""
+contact point, all joints at zero, or at the nearest end of a range without it."""
 _SAME_SOLE = 0.1  # fraction of that height within which contact points of one limb belong to one sole
 _UNEVEN, _EVEN = 0.02, 0.01
 """Largest distance of contact points from their best plane without raised parts, and largest distance of a point from
@@ -103,7 +103,7 @@ def leg_chains(robot: Robot) -> tuple[LegChain, ...]:
     """Return the legs in the order of the robot's links.
 
     Legs lead to the links that state `is_foot=True`. Without such links they are the limbs whose outermost contact
-    points are the lowest with all joints at zero, within a quarter of the height of the highest of these limbs; hands
+    points are the lowest with all joints at zero or as near to it as they move, within a quarter of the height of the highest of these limbs; hands
     of arms are higher. Contact points at the height of the sole on several links of a limb, heels and toes, are one
     foot. `legs_text` shows the result.
 
@@ -175,7 +175,7 @@ def _feet(robot: Robot) -> list[_Foot]:
             f"robot {robot.name!r} has no legs: no link beyond the base has contact points, or all of them state "
             f"is_foot=False; {give}"
         )
-    rotations, origins = link_poses(robot, robot.neutral())
+    rotations, origins = link_poses(robot, _resting(robot))
     points: dict[str, float] = {}
     heights: dict[int, float] = {}
     for point in robot.contacts:
@@ -196,6 +196,16 @@ def _feet(robot: Robot) -> list[_Foot]:
         own = _without_raised_parts(robot, own, rotations[level[0]].T[:, 2]) if len(level) == 1 else own
         soles.setdefault(level[0], set()).update(own)
     return [_Foot(link, frozenset(own), how) for link, own in sorted(soles.items())]
+
+
+def _resting(robot: Robot) -> Array:
+    """Return zero, or the nearest ends of the ranges of joints without it, (nq,)."""
+    q = robot.neutral()
+    for joint in robot.joints:
+        if joint.nq == joint.nv:
+            physics = joint.definition.physics
+            q[joint.q] = np.clip(q[joint.q], physics.lower, physics.upper)
+    return q
 
 
 def _without_raised_parts(robot: Robot, names: Collection[str], up: Array) -> set[str]:

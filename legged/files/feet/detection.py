@@ -19,6 +19,7 @@ from legged.files.feet.solids import SOLES, lower_corners, lowest_point, sphere_
 from legged.robot.placement import Vector
 from legged.robot.shapes import Material, Sphere, outermost_points
 from legged.robot.shapes import Shape as LinkShape
+from legged.rotations import quaternion_exp, quaternion_matrix
 from legged.spatial import Array
 
 Contact = Vector | Sphere
@@ -233,6 +234,16 @@ def _down(tree: Tree, name: str) -> Array:
     return down if along is None else along
 
 
+def _down_at_rest(tree: Tree, name: str) -> Array:
+    """Return `_down` with joints whose range does not contain zero at the end that is nearest to zero instead."""
+    down = _down(tree, name)
+    for head in reversed(tree.path(name)[:-1]):
+        joint = tree.joint[head]
+        angle = float(np.clip(0.0, joint.physics.lower, joint.physics.upper)) if joint.kind == "revolute" else 0.0
+        down = quaternion_matrix(quaternion_exp(-angle * (tree.pose[head].rotation @ joint.axis))) @ down
+    return down
+
+
 def _extent(surface: LinkShape | Array) -> tuple[Array, float]:
     """Return points, (n, 3), [m], and the radius of spheres around them that enclose a result of `_surface`."""
     return (surface, 0.0) if isinstance(surface, np.ndarray) else outermost_points(surface)
@@ -271,6 +282,9 @@ def _measured_foot(tree: Tree, name: str, how: str, is_round: bool) -> FootEntry
         try:
             placed = [_surface(s.moved(back @ tree.pose[link]), tree.description.source) for link, s in near]
             sole = measure(placed, down)
+            if len(sole.contacts) == 1 and len(tree.path(name)) > 1:  # such as a foot that stands on its heel at zero
+                inclined = measure(placed, back.rotation @ _down_at_rest(tree, name))
+                sole = inclined if len(inclined.contacts) > 1 else sole
         except LeggedError as error:  # a missing or damaged mesh, or a missing library
             fault = fault or str(error).removeprefix(f"{tree.description.source}: ")
             reasons.append(f"its {what} shapes cannot be measured: {error}")

@@ -174,7 +174,7 @@ class RolloutBatch:
         Args:
             setup: The member. q: Configuration, (nq,), mixed units. v: Velocity, (nv,), mixed units.
         """
-        return adapt(setup.controller).start(setup.robot, setup.ground, q, v)
+        return adapt(_on_closed(setup.controller, self.closed)).start(setup.robot, setup.ground, q, v)
 
     def limits(self, i: int, q: Array) -> FallLimits | None:
         """Return the limits beyond which member i has fallen, see `Fall.limits`; None without limits."""
@@ -297,7 +297,7 @@ def initial_state(robot: Robot | ClosedRobot, controller: Any, q: Any, v: Any) -
         LoopError: The state does not satisfy the loop constraints.
     """
     closed, tree = (robot, robot.robot) if isinstance(robot, ClosedRobot) else (None, robot)
-    controller = RobotControllers(controller) if isinstance(controller, Mapping) else controller
+    controller = RobotControllers(controller) if isinstance(controller, Mapping) else _on_closed(controller, closed)
     if q is None and hasattr(controller, "initial_state"):
         check_definition(controller)
         q, planned = state_of(controller, controller.initial_state(tree))
@@ -309,6 +309,11 @@ def initial_state(robot: Robot | ClosedRobot, controller: Any, q: Any, v: Any) -
     if closed is not None:
         check_closed(closed, q, v)
     return q, v
+
+
+def _on_closed(controller: Any, closed: ClosedRobot | None) -> Any:
+    """Return the controller of a robot, which for one with closed loops may be another, see `Controller`."""
+    return controller.on_closed_robot(closed) if closed and hasattr(controller, "on_closed_robot") else controller
 
 
 def closed_loop(
