@@ -12,6 +12,7 @@ import legged
 from benchmarks.locomotion.trials import ACTUATED, DELAYED, PLAIN, RATES, STAIRS, STONES, UNKNOWN, WAVES, Trial
 from benchmarks.locomotion.walkers import Walker
 from legged import sweeps
+from legged.errors import DefinitionError
 from legged.ground import Slope, Stairs
 from legged.spatial import Array
 
@@ -91,8 +92,12 @@ def motions_of(walker: Walker, trials: list[Trial], setup: sweeps.Setup, runs: l
         law = law.law
     if not isinstance(law, controllers.Locomotion):
         return Motions(trials, runs, None)
-    start = law.initial_state(walker.robot)
-    size, own = (len(x.start(walker.robot, None, *start)[1]) for x in (setup.controller, law))
+    start, whole = law.initial_state(walker.robot), setup.controller
+    own = len(law.start(walker.robot, None, *start)[1])
+    if walker.equivalent is not None:
+        whole = whole.on_closed_robot(walker.equivalent.closed)
+        start = walker.equivalent.configuration(start[0]), np.zeros(walker.tree.nv)
+    size = len(whole.start(walker.tree, None, *start)[1])
     return Motions(trials, runs, runs.rest[:, :, size - own : size - own + walker.robot.nv])
 
 
@@ -116,9 +121,10 @@ def locomotion_setup(walker: Walker, trials: list[Trial]) -> sweeps.Setup:
     }
     paths = [] if known is None else [f"{path}terrain."]
     vary |= _terrain_values(walker, trials, *paths) | _plant_values(walker, trials)
-    starts = [replace(law, terrain=_terrain(walker, kind, trial)).initial_state(robot) for trial in trials]
-    periods, q = [gait.period for gait in gaits], np.array([q for q, _ in starts])
-    return _setup(walker, loop, trials, periods, q, np.zeros(robot.nv), vary)
+    starts = [replace(law, terrain=_terrain(walker, kind, trial)).initial_state(robot)[0] for trial in trials]
+    own = walker.equivalent
+    q = np.array(starts if own is None else [own.configuration(q) for q in starts])
+    return _setup(walker, loop, trials, [gait.period for gait in gaits], q, np.zeros(walker.tree.nv), vary)
 
 
 def balanced_setup(walker: Walker, trials: list[Trial]) -> sweeps.Setup:
@@ -143,13 +149,13 @@ def balanced_setup(walker: Walker, trials: list[Trial]) -> sweeps.Setup:
 def _wrapped(walker: Walker, law: Any, kind: str) -> tuple[Any, str]:
     """Return the law in the wrappers of a kind of trials, and the path to the law in the names of its parameters."""
     if kind in (PLAIN, RATES):
-        zero = np.zeros(walker.robot.nv)
-        nominal = controllers.NominalModel(law, walker.robot)
+        zero = np.zeros(walker.tree.nv)
+        nominal = controllers.NominalModel(law, walker.tree)
         return controllers.SensorNoise(nominal, zero, zero, frequency=500.0), "controller.law.law."
     if kind == DELAYED:
         return controllers.Delay(law, delay=0.005, frequency=_DELAY_PERIODS / 0.005), "controller.law."
     if kind == ACTUATED:
-        lag = controllers.ActuatorLag(controllers.NominalModel(law, walker.robot), 0.004)
+        lag = controllers.ActuatorLag(controllers.NominalModel(law, walker.tree), 0.004)
         return lag, "controller.law.law."
     return law, "controller."
 
@@ -180,7 +186,7 @@ def _terrain_values(walker: Walker, trials: list[Trial], *paths: str) -> dict[st
 
 def _plant_values(walker: Walker, trials: list[Trial]) -> dict[str, Any]:
     """Return the varying parameters of robot, ground, pushes and wrappers."""
-    robot, kind = walker.robot, trials[0].kind
+    robot, kind = walker.tree, trials[0].kind
     values: dict[str, Any] = {"ground.friction": np.array([trial.friction for trial in trials])}
     if kind in (PLAIN, RATES):
         n = robot.nj
@@ -190,7 +196,10 @@ def _plant_values(walker: Walker, trials: list[Trial]) -> dict[str, Any]:
         values |= {"controller.position": noise * position, "controller.velocity": noise * velocity}
         values["controller.seed"] = np.array([float(trial.seed) for trial in trials])
         mass, name = robot.mass * np.array([trial.payload for trial in trials]), f"{walker.trunk}.mass"
-        values[f"robot.{name}"] = float(robot.parameters()[name]) + mass
+        if walker.equivalent is None:  # parameters of a robot with closed loops do not vary
+            values[f"robot.{name}"] = float(robot.parameters()[name]) + mass
+        elif mass.any():
+            raise DefinitionError(f"the payload of {walker.name!r}, which has closed loops, cannot vary")
     if kind == DELAYED:
         delays = np.array([trial.delay for trial in trials])
         values |= {"controller.delay": delays, "controller.frequency": _DELAY_PERIODS / delays}
@@ -230,5 +239,5 @@ def _setup(
         return {name: np.asarray(x)[chosen] for name, x in values.items()}
 
     return sweeps.Setup(
-        walker.robot, law, DURATION[kind.removeprefix(UNKNOWN)], {}, of_trials, sample=SAMPLE, options=options
+        walker.plant, law, DURATION[kind.removeprefix(UNKNOWN)], {}, of_trials, sample=SAMPLE, options=options
     )

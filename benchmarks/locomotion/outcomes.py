@@ -78,7 +78,7 @@ class Outcome:
 
 def outcomes(walker: Walker, law: str, motions: Motions) -> list[Outcome]:
     """Return the outcomes of the motions of a robot under a law."""
-    runs, robot = motions.runs, walker.robot
+    runs, robot, own = motions.runs, walker.tree, walker.equivalent
     unit = np.array([walker.speed, walker.speed, walker.turning])
     late = slice(round((1.0 - _LATE) * len(runs.times)), None)
     effort, center_of_mass = walker.effort(), legged.compile(legged.center_of_mass, robot)
@@ -89,7 +89,8 @@ def outcomes(walker: Walker, law: str, motions: Motions) -> list[Outcome]:
         if not runs.fallen[i]:
             reached = _velocity(walker, q, center_of_mass(q)) / unit
         if motions.tau is not None and not runs.fallen[i]:
-            tau, rates = motions.tau[i, late, robot.base.nv :], runs.v[i, late, robot.base.nv :]
+            v = runs.v[i, late] if own is None else runs.v[i, late][:, list(own.v_entries)]
+            tau, rates = motions.tau[i, late, robot.base.nv :], v[:, robot.base.nv :]
             watts = float(np.maximum(tau * rates, 0.0).sum(axis=1).mean())
             power = watts / (robot.mass * (1.0 + trial.payload) * walker.gravity * walker.speed)
             torque = float((np.sqrt((tau**2).mean(axis=0)) / effort).max())

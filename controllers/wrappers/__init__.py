@@ -1,4 +1,4 @@
-"""Wrappers that make the loop of any control law realistic: sensors, delay, actuators, an inexact model, closed loops."""
+"""Wrappers of any control law: sensors, delay, actuators, an inexact model, switching, robots with closed loops."""
 
 from controllers.wrappers.imperfections import ActuatorLag, ActuatorLimits, SensorNoise
 from controllers.wrappers.serial import OnSerialEquivalent

@@ -40,8 +40,8 @@ class OnSerialEquivalent(Wrapper):
         law: Any controller for the serial equivalent.
         closed: The robot with closed loops.
         motors: Names of the joints in loops that have motors; None for those whose effort is limited and not zero.
-        near: Configuration near the one in which the robot works, (nq,), mixed units, of its spanning tree; None for
-            one within the ranges of the joints. The serial equivalent is that of the initial state of the law.
+        near: Configuration of the spanning tree, (nq,), mixed units, near which the loops are closed; None for one
+            within the ranges of the joints.
 
     Raises:
         DefinitionError, LoopError, UnknownNameError: As `serial_equivalent`, at the start.
@@ -64,14 +64,19 @@ class OnSerialEquivalent(Wrapper):
         names, own = ([link.name for link in each.links] for each in (robot, self.closed.robot))
         if names != own:
             raise DefinitionError(f"OnSerialEquivalent is for {self.closed.name!r}, whose links {robot.name!r} has not")
-        equivalent = self._standing[0]
+        equivalent = self.equivalent
         controller, memory = adapt(self.law).start(equivalent.robot, ground, *equivalent.state(q, v))
         return replace(self, law=controller, _robot=robot, _equivalent=equivalent), memory
 
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
-        """Return (q, v) of the spanning tree, (nq,) and (nv,), at rest in the initial configuration of the law."""
-        equivalent, q = self._standing
-        return equivalent.configuration(q), np.zeros(robot.nv)
+        """Return (q, v) of the spanning tree, (nq,) and (nv,), at rest in the initial configuration of the law.
+
+        That of a law without one is the configuration for which the serial equivalent was made.
+        """
+        equivalent = self.equivalent
+        begin = getattr(self.law, "initial_state", None)
+        q = equivalent.at if begin is None else equivalent.configuration(begin(equivalent.robot)[0])
+        return q, np.zeros(robot.nv)
 
     def on_closed_robot(self, closed: ClosedRobot) -> Self:
         """Return this wrapper, which is for a robot with closed loops; see `Controller`."""
@@ -92,15 +97,9 @@ class OnSerialEquivalent(Wrapper):
         return self._started.update(t, phase, *self._inner(q, v, wrenches), memory, *command)
 
     @property
-    def _standing(self) -> tuple[SerialEquivalent, Array]:
-        """The serial equivalent at the initial state of the law, and its configuration there, (nq of it,)."""
-        first = serial_equivalent(self.closed, self.motors, self.near)
-        begin = getattr(self.law, "initial_state", None)
-        if begin is None:
-            return first, first.state(first.at, np.zeros(self.closed.nv))[0]
-        at = first.configuration(begin(first.robot)[0])
-        equivalent = serial_equivalent(self.closed, self.motors, at)
-        return equivalent, begin(equivalent.robot)[0]
+    def equivalent(self) -> SerialEquivalent:
+        """The serial equivalent of the robot."""
+        return serial_equivalent(self.closed, self.motors, self.near)
 
     @property
     def _fitted_equivalent(self) -> SerialEquivalent:

@@ -1,11 +1,11 @@
 """The serial equivalent of a robot with closed loops: the tree that laws for serial legs control in its place.
 
-    equivalent = legged.loops.serial_equivalent(closed, motors=["front_hip", "rear_hip"], q=q)
+    equivalent = legged.loops.serial_equivalent(closed, motors=["front_hip", "rear_hip"], near=q)
     tau = equivalent.forces(q, law(*equivalent.state(q, v)))  # of the spanning tree of the closed robot
 
 A leg with closed loops, such as a five-bar linkage or a shank that a crank moves by a rod, has as many motors as a
-serial leg has joints. The joints from the base to its foot, its *chain*, then determine the positions of all its joints,
-and forces of imagined motors at the joints of the chain are those of the real motors, which are elsewhere in the loops.
+serial leg has joints. The joints from the base to its foot, its *chain*, then determine the positions of all its
+joints, and forces at the joints of the chain correspond to forces of the motors, which may be elsewhere in the loops.
 
 Source:
     S. Kumar, H. Woehrle, J. de Gea Fernandez, A. Mueller, F. Kirchner, "A survey on modularity and distributivity in
@@ -23,6 +23,7 @@ import numpy as np
 
 from legged.algorithms.legs.knees import knee_ranges
 from legged.algorithms.legs.leg_chains import leg_chains
+from legged.algorithms.legs.standing import home_of
 from legged.arguments import known_name
 from legged.checked import checked
 from legged.dynamics.inertia import inertia_matrix
@@ -132,22 +133,24 @@ class SerialEquivalent:
 
 @checked
 def serial_equivalent(
-    closed: ClosedRobot, motors: Sequence[str] | None = None, q: Array | None = None
+    closed: ClosedRobot, motors: Sequence[str] | None = None, near: Array | None = None
 ) -> SerialEquivalent:
     """Return the serial equivalent of a robot with closed loops.
 
-    Its joints are those outside of loops and, of the loops, those of the chains from the base to contact points. A
-    joint of a chain that follows from others, such as a tarsus that a rod turns with the knee, follows one of them with
-    the ratio of their rates at q. Links beside the chains are fixed, with their joints as at q, and so are joints with
-    springs and without a motor. The joints of the chains get the inertia and the friction that the fixed joints have
-    for them at q, the largest forces and speeds that the motors allow for all of them at once, and knees stay on the
-    side to which they bend at q, since loops close beyond the straight leg in another way.
+    It is made for one configuration: the standing posture of `legged.algorithms.legs.standing.home_of`, or `near` if
+    the robot has no legs. Its joints are those outside of loops and, of the loops, those of the chains from the base to
+    contact points. A joint of a chain that follows from others, such as a tarsus that a rod turns with the knee,
+    follows one of them with the ratio of their rates there. Links beside the chains are fixed, with their joints as
+    there, and so are joints with springs and without a motor. The joints of the chains get the inertia and the friction
+    that the fixed joints have for them there, the largest forces and speeds that the motors allow for all of them at
+    once, and knees stay on the side to which they bend near `near`, since loops close beyond the straight leg in
+    another way.
 
     Args:
         closed: The robot.
         motors: Names of the joints in loops that have motors; None for those whose effort is limited and not zero.
-        q: Configuration near the one for which it is made, (nq,), mixed units, which `assemble` closes; by default one
-            within the ranges of the joints, near zero where they contain zero.
+        near: Configuration, (nq,), mixed units, near which the loops are closed; by default one within the ranges of
+            the joints, with joints at zero whose ranges contain it.
 
     Returns:
         The serial equivalent. It is computed once for each robot, motors and configuration.
@@ -156,12 +159,21 @@ def serial_equivalent(
         DefinitionError: No joint in a loop has a motor, the motors do not move all joints of the chains, or a joint of
             a chain follows several others.
         LoopError: The loops cannot be closed.
+        ReachError: The robot has legs, but cannot stand.
         UnknownNameError: A motor is not a joint in a loop.
     """
     known = _KNOWN.setdefault(closed, {})
-    key = (None if motors is None else tuple(motors), None if q is None else np.asarray(q, float).tobytes())
+    key = (None if motors is None else tuple(motors), None if near is None else np.asarray(near, float).tobytes())
     if key not in known:
-        known[key] = _serial_equivalent(closed, motors, q)
+        first = _at(closed, motors, near)
+        base = first.robot.base
+        has_legs = first.robot.contacts and base.nv == 6
+        angles = home_of(first.robot).angles if has_legs else None
+        known[key] = (
+            first
+            if angles is None
+            else _at(closed, motors, first.configuration(np.concatenate([base.neutral(), angles])))
+        )
     return known[key]
 
 
@@ -169,8 +181,12 @@ _KNOWN: WeakKeyDictionary[ClosedRobot, dict[object, SerialEquivalent]] = WeakKey
 """The results of `serial_equivalent`: closing loops takes up to seconds, and each member of a rollout needs one."""
 
 
-def _serial_equivalent(closed: ClosedRobot, motors: Sequence[str] | None, q: Array | None) -> SerialEquivalent:
-    """Return the result of `serial_equivalent`."""
+def _at(closed: ClosedRobot, motors: Sequence[str] | None, q: Array | None) -> SerialEquivalent:
+    """Return the serial equivalent for a configuration near q, (nq,), or for one within the ranges of the joints.
+
+    Args:
+        closed: The robot. motors: As in `serial_equivalent`. q: The configuration or None.
+    """
     tree, looped = closed.robot, looped_entries(closed)
     joints = [joint for joint in tree.joints if not looped.isdisjoint(_entries(joint))]
     driven = _driven(closed, joints, motors)

@@ -12,6 +12,7 @@ import numpy as np
 
 from legged.checked import checked
 from legged.errors import ArgumentError, ShapeError, UnknownNameError
+from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation import Rollouts, Run, Simulation, rollout, rollout_parameters
 from legged.sweeps.metrics import STANDARD, Metric, Reduction, Trials, observed
@@ -33,7 +34,7 @@ class Setup:
     with names of any kind.
 
     Attributes:
-        robot, controller: As in `legged.rollout`.
+        robot, controller: As in `legged.rollout`; the parameters of a robot with closed loops do not vary.
         until: Duration of a trial, [s]. sample: Time between two evaluations of the metrics, [s].
         metrics: Name of a column of results -> `Metric`; by default success, distance, cost of transport, peak torque
             and duration.
@@ -42,7 +43,7 @@ class Setup:
         options: Further arguments of `legged.rollout`: ground, q, v, pushes, bodies, integrator, fall, compiled, dtype.
     """
 
-    robot: Robot
+    robot: Robot | ClosedRobot
     controller: Any = None
     until: float = 1.0
     metrics: Mapping[str, Metric] = field(default_factory=lambda: dict(STANDARD))
@@ -71,10 +72,15 @@ class Setup:
         return {name: metric.unit for name, metric in self.metrics.items()}
 
     @property
+    def _tree(self) -> Robot:
+        """The robot, of one with closed loops its spanning tree."""
+        return self.robot.robot if isinstance(self.robot, ClosedRobot) else self.robot
+
+    @property
     def _nominal(self) -> dict[str, Any]:
         names = ("ground", "pushes", "bodies")
         own = {name: self.options[name] for name in names if name in self.options}
-        return rollout_parameters(self.robot, self.controller, **own)
+        return rollout_parameters(self._tree, self.controller, **own)
 
     @cached_property
     def _present(self) -> dict[str, Any]:
@@ -204,11 +210,11 @@ class Setup:
         return vary.get(f"{name}command", own)
 
     def _gravity(self) -> float:
-        return float(np.linalg.norm(self.robot.gravity))
+        return float(np.linalg.norm(self._tree.gravity))
 
     def _masses(self, vary: Mapping[str, Any], count_: int) -> Array:
         """Return the mass of each robot, (B,), [kg]."""
-        known, masses = self.robot.parameters(), np.full(count_, self.robot.mass)
+        known, masses = self._tree.parameters(), np.full(count_, self._tree.mass)
         for name, values in vary.items():
             own = name.removeprefix("robot.")
             if own != name and own.endswith(".mass"):
@@ -229,7 +235,7 @@ class TrialMotion:
 
     def __init__(self, setup: Setup, arguments: Mapping[str, Any], count_: int, threads: int | None):
         self.sim = Simulation(setup.robot, setup.controller, num=count_, threads=threads, **arguments)
-        self._function, self._places = observed(setup.metrics, setup.robot)
+        self._function, self._places = observed(setup.metrics, setup._tree)
         self._steps = Reduction([place[2] for place in self._places])
         self._names, self._command, self._before = list(setup.metrics), setup.command(arguments["vary"]), 0.0
 
