@@ -274,8 +274,10 @@ def _newton(
     for _ in range(iterations):
         if np.abs(phi).max(initial=0.0) <= tolerance:
             break
-        step = np.zeros(closed.robot.nv, dtype=q.dtype)
-        step[free] = _least_norm(closed, jacobian(closed, q)[np.ix_(rows, free)], -phi[rows], rows, rank)
+        J, step = jacobian(closed, q)[np.ix_(rows, free)], np.zeros(closed.robot.nv, dtype=q.dtype)
+        if _satisfied(closed, J, phi[rows], tolerance, 1.0, rows):
+            break
+        step[free] = _least_norm(closed, J, -phi[rows], rows, rank)
         reach -= np.abs(step).max(initial=0.0)
         moved = _line_search(closed, q, step, phi) if reach > 0.0 else None
         if moved is None:
@@ -350,10 +352,23 @@ def _line_search(closed: ClosedRobot, q: Array, step: Array, phi: Array) -> tupl
     while fraction >= smallest:
         q_next = integrate(closed.robot, q, fraction * step)
         phi_next = residual(closed, q_next)
-        if phi_next @ phi_next < phi @ phi:
+        if phi_next @ phi_next < phi @ phi or _is_nearer(closed, q, phi, phi_next):
             return q_next, phi_next
         fraction *= 0.5
     return None
+
+
+def _is_nearer(closed: ClosedRobot, q: Array, phi: Array, phi_next: Array) -> bool:
+    """Return whether the residual falls in the independent directions at q and is within rounding in all rows.
+
+    A residual that rounding in the robot's numbers leaves in redundant rows may rise by more than the others fall.
+    """
+    if np.any(np.abs(phi_next) > rounding_allowance(closed)):
+        return False
+    rows = list(closed.holonomic)
+    J = jacobian(closed, q)[rows]
+    before, after = (_independent_part(closed, J, x[rows], rows) for x in (phi, phi_next))
+    return bool(after @ after < before @ before)
 
 
 def _free_entries(closed: ClosedRobot, hold: Sequence[str], hold_base: bool) -> list[int]:

@@ -245,6 +245,8 @@ def _with_limits(equivalent: SerialEquivalent, E: Array) -> SerialEquivalent:
         k, physics = joint.v.start, joint.definition.physics
         if k in columns:
             least, most = knees.get(k - robot.base.nv, _NO_RANGE)
+            if np.isfinite(least) != np.isfinite(most):  # of one turn
+                least, most = (least, least + np.pi) if np.isfinite(least) else (most - np.pi, most)
             editor.change_joint(
                 joint.name,
                 armature=np.asarray(physics.armature) + max(0.0, float(inertia[k])),
