@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -13,10 +12,10 @@ from legged.checked import checked
 from legged.dynamics.arguments import read
 from legged.elements import as_floats, has_elements, to_float
 from legged.errors import LoopError, UnknownNameError
-from legged.loops.closed_robot import ClosedRobot, Loop
+from legged.loops.closed_robot import ClosedRobot
 from legged.loops.closing_joints import aligned_axes
 from legged.loops.constraints import bias, jacobian, residual
-from legged.loops.redundancy import loop_bodies, loop_frame_poses, looped_entries, row_sizes, row_tolerances
+from legged.loops.redundancy import loop_frame_poses, row_sizes, row_tolerances
 from legged.loops.subsystems import constrained_acceleration
 from legged.robot.configuration import integrate, random_configuration
 from legged.spatial import Array
@@ -26,8 +25,6 @@ _SMALLEST_FRACTION = 1e-3  # of a Newton step, at which the line search gives up
 _LONGEST_STEP = 0.5  # of the Newton iteration, [rad] or [m]
 _ROUNDING = 1e-8  # singular values below this count as zero in the last steps near a singular configuration
 _TRIES = 50  # initial configurations of `closed_configuration`
-_DRAWN = 100  # positions from which loops are closed within the ranges of joints
-_BEYOND = 1e-9  # [rad] or [m], rounding of a position at the end of a range
 _LONGEST_CORRECTION = 1e-2  # of these steps together, [rad] or [m]
 
 
@@ -95,64 +92,6 @@ def closed_configuration(closed: ClosedRobot, seed: int | None = None) -> tuple[
         f"no configuration that closes the loops of {closed.name!r} was found from {_TRIES} starts; at last: {error}",
         error.residual if error is not None else 0.0,
     )
-
-
-def configuration_within_ranges(closed: ClosedRobot, hold: Sequence[str]) -> Array:
-    """Return a configuration with closed loops and with no joint beyond its range, (nq,).
-
-    Loops that share joints are closed from zero, or from the middle of ranges without zero, and since they may close in
-    several ways, from random positions of their joints until none is beyond its range.
-
-    Args:
-        closed: The robot. hold: Names of joints that keep their positions.
-
-    Raises:
-        LoopError: None was found.
-    """
-    robot, rng = closed.robot, np.random.default_rng(0)
-    lower, upper = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
-    for joint in robot.joints:
-        if joint.nq == joint.nv:
-            lower[joint.q], upper[joint.q] = joint.definition.physics.lower, joint.definition.physics.upper
-    is_limited, q = np.isfinite(lower) & np.isfinite(upper), robot.neutral()
-    q = np.where(is_limited & ((lower > q) | (upper < q)), 0.5 * (lower + upper), np.clip(q, lower, upper))
-    for loops in _groups(closed):
-        part = replace(closed, loops=loops, rows=tuple(range(sum(len(loop.constraints) for loop in loops))))
-        joints = [
-            joint for joint in robot.joints if not looped_entries(part).isdisjoint(range(joint.v.start, joint.v.stop))
-        ]
-        moving = [e for j in joints if j.name not in hold for e in range(j.q.start, j.q.stop)]
-        held, start, found = [joint.name for joint in joints if joint.name in hold], q.copy(), None
-        for _ in range(_DRAWN):
-            with suppress(LoopError):
-                at = assemble(part, start, hold=held, hold_base=True)
-                if np.all((at >= lower - _BEYOND) & (at <= upper + _BEYOND)):
-                    found = at
-                    break
-            drawn, share = random_configuration(robot, rng), rng.uniform(size=robot.nq)
-            drawn[is_limited] = (lower + (upper - lower) * share)[is_limited]
-            start[moving] = drawn[moving]
-        if found is None:
-            raise LoopError(
-                f"no configuration was found in which the loops of {closed.name!r} with the joints "
-                f"{', '.join(repr(joint.name) for joint in joints)} are closed within the ranges of these joints; "
-                f"give one near it",
-                np.nan,
-            )
-        q = found
-    return q
-
-
-def _groups(closed: ClosedRobot) -> list[tuple[Loop, ...]]:
-    """Return the loops in groups that share joints."""
-    groups: list[tuple[set[int], tuple[Loop, ...]]] = []
-    for loop in closed.loops:
-        bodies, loops = loop_bodies(closed.robot, loop), (loop,)
-        for group in [group for group in groups if group[0] & bodies]:
-            groups.remove(group)
-            bodies, loops = bodies | group[0], (*group[1], *loops)
-        groups.append((bodies, loops))
-    return [loops for _, loops in groups]
 
 
 @checked

@@ -28,9 +28,10 @@ from legged.arguments import known_name
 from legged.checked import checked
 from legged.dynamics.inertia import inertia_matrix
 from legged.errors import DefinitionError
-from legged.loops.assembly import assemble, configuration_within_ranges
+from legged.loops.assembly import assemble
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.constraints import jacobian
+from legged.loops.ranges import configuration_within_ranges
 from legged.loops.redundancy import dimensionless, looped_entries
 from legged.robot.joint import PlacedJoint
 from legged.robot.robot import Robot

@@ -104,8 +104,8 @@ def leg_chains(robot: Robot) -> tuple[LegChain, ...]:
 
     Legs lead to the links that state `is_foot=True`. Without such links they are the limbs whose outermost contact
     points are the lowest with all joints at zero, or at the nearest end of a range without it, within a quarter of the
-    height of the highest of these limbs; hands of arms are higher. Contact points at the height of the sole on several links of a limb, heels and toes, are one
-    foot. `legs_text` shows the result.
+    height of the highest of these limbs; hands of arms are higher. Contact points at the height of the sole on several
+    links of a limb, heels and toes, are one foot. `legs_text` shows the result.
 
     Raises:
         DefinitionError: The robot has no legs, or no joint leads to a link with contact points.
