@@ -119,7 +119,8 @@ def fitted_parts(robot: Robot, home: Home) -> tuple[Home, MotionPlanner, Footste
     closely = any(narrow) or any(len(foot.turns) < 3 for foot in feet)
     weight: Any = height**2
     share = _mean_leg_mass(robot, home) / robot.mass
-    if len(feet) == 2 and (share > 1.0 / 3.0 or not (share > _HEAVY or any(foot.pivot is not None for foot in feet))):
+    heavy = share > _HEAVY and all(len(foot.turns) == 3 for foot in feet)  # TRON2, whose ankles do not roll, is none
+    if len(feet) == 2 and (share > 1.0 / 3.0 or not (heavy or any(foot.pivot is not None for foot in feet))):
         weight = np.diag(inertia) / robot.mass  # angular momentum counts as linear momentum does
         weight[:2] = weight[:2].mean()
     planner = MotionPlanner(

@@ -248,6 +248,30 @@ def test_two_soles_stand_side_by_side_where_the_ankles_roll():
             np.testing.assert_allclose(np.ptp(soles[:, :2], axis=0), (0.2, 0.08), atol=SOLVED)  # no yaw
 
 
+def test_knees_that_only_bend_backward_do_not_point_to_the_side():
+    """The legs of TRON2 have no ankle roll and are wider than 0.2 of their length; their soles could turn outward."""
+    builder = RobotBuilder("backward", Link("trunk", box_inertia(20.0, (0.2, 0.3, 0.5))))
+    for side, y in (("left", 1.0), ("right", -1.0)):
+        limb, link = Limb(), lambda name, z: Link(name, rod_inertia(2.0, (0, 0, 0), (0, 0, -z)))
+        yaw = sorted((-3.67 * y, 1.48 * y))
+        limb.add(Revolute("pitch", (0, np.cos(0.087), -y * np.sin(0.087))), link("hip", 0.1))
+        limb.add(Revolute("roll", "x"), link("waist", 0.14), at=(-0.032, 0.076 * y, -0.007))
+        limits = legged.JointPhysics(lower=yaw[0], upper=yaw[1])
+        limb.add(Revolute("yaw", "z", physics=limits), link("thigh", 0.2), at=(0.032, 0, -0.137))
+        limits = legged.JointPhysics(lower=-2.6, upper=0.26)
+        limb.add(Revolute("knee", "y", physics=limits), link("shank", 0.35), at=(0.004, 0.032 * y, -0.213))
+        sole = {name: at + np.array([-0.02, 0.036 * y, -0.01]) for name, at in SOLE.items()}
+        foot = Link("foot", box_inertia(0.8, (0.2, 0.1, 0.02)), sole)
+        limb.add(Revolute("ankle", "y"), foot, at=(-0.004, -0.068 * y, -0.35))
+        builder.attach(limb, to="trunk", at=(0, 0.092 * y, 0.055), prefix=f"{side}_")
+    robot = builder.build()
+    for height in np.linspace(0.6, 0.74, 8):  # [m]
+        home = home_of(robot, height)
+        for chain in home.legs:
+            assert home.angles[chain.pitch_columns[1]] < -0.3  # [rad]
+            assert abs(home.angles[chain.columns[2]]) < 0.2  # [rad], yaw
+
+
 def monopod(effort: float):
     """Return a robot on one point foot whose hip and knee have a largest torque."""
     builder = RobotBuilder("monopod", Link("trunk", box_inertia(10.0, (0.3, 0.2, 0.2))))

@@ -185,6 +185,17 @@ def test_a_link_named_like_a_foot_is_none_if_it_carries_a_moving_ankle_but_a_foo
     assert [foot.link for foot in legged.load(path).audit.feet] == ["left_foot", "right_foot"]
 
 
+@pytest.mark.parametrize("toes", ["ltoes rtoes", "left_tip right_tip"])
+def test_feet_named_with_the_letters_of_their_leg_are_found(path, toes):
+    ends = dict(zip(("left_foot", "right_foot"), toes.split(), strict=True))
+    text = BIPED
+    for old, new in {**ends, "left_thigh": "lfoot", "right_leg": "BRfoot"}.items():
+        text = text.replace(old, new)
+    path.write_text(text)
+    feet = legged.load(path).audit.feet
+    assert [(foot.link, foot.how.split(";")[0]) for foot in feet] == [(n, "found by name") for n in ("lfoot", "BRfoot")]
+
+
 def test_the_user_says_where_the_feet_are(path):
     assert legged.load(path, feet=()).contacts == ()
     named = legged.load(path, feet=["left_thigh"])

@@ -23,6 +23,7 @@ _BEND = 0.6  # [rad], initial values of the search for hip and half the knee, wi
 _MARGIN, _MARGIN_SHARE = 0.05, 0.1  # [rad] or [m], distance of joints from their limits; at most this part of a range
 _BESIDE = 0.2  # [leg length], largest distance of the soles of two legs from the middle between them
 _TURNED = 0.2  # [rad], angle of a sole from its direction with joints at zero above which it keeps this direction
+_ASIDE = np.pi / 4  # [rad], angle of a sole from this direction above which the knee points to the side
 _SPREAD = 0.6  # [leg length], horizontal distance of the sole of a leg as of an insect from its hip
 
 
@@ -243,7 +244,7 @@ class PostureSearch:
         return with_free(fit.x)
 
     def _bends_well(self, leg: LegChain, angles: Array) -> bool:
-        """Return whether the knee points to the middle of the robot, or forward if its hip is there.
+        """Return whether the knee points to the middle of the robot, or forward if its hip is there, not to the side.
 
         The knee of a leg as of an insect is to be above its hip.
         """
@@ -254,7 +255,7 @@ class PostureSearch:
         ahead = axes[leg.pitch_columns[1]] - axes[leg.pitch_columns[0]]
         if leg.swings_sideways:
             return bool(ahead[2] > 0.0)
-        return bool(ahead[0] * (self.middle - leg.hip[0] + 1e-3) > 0)
+        return bool(ahead[0] * (self.middle - leg.hip[0] + 1e-3) > 0) and self._turn(leg, angles) < _ASIDE
 
 
 def _plane_soles(robot: Robot, legs: tuple[LegChain, ...], angles: Array) -> dict[str, Array]:

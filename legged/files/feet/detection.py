@@ -162,7 +162,9 @@ def _best_name(tree: Tree, head: str, words: tuple[str, ...]) -> str:
 
 
 def _has_word(name: str, words: tuple[str, ...]) -> bool:
-    return any(word in words for word in _split(name))
+    """Return whether a name has one of some words, also in the plural or after the letters of a leg, as in lfoot."""
+    word = re.compile(rf"[lrfhb]{{0,2}}(?:{'|'.join(words)})s?")
+    return any(map(word.fullmatch, _split(name)))
 
 
 def _split(name: str) -> list[str]:

@@ -77,14 +77,14 @@ def test_steps_count_on_the_part_of_a_sole_that_the_ankle_holds():
     assert 0.1 * place < held.reach[0] < 0.5 * place
 
 
-def test_angular_momentum_counts_as_linear_momentum_does_except_with_heavy_legs_and_soles_that_do_not_turn():
+def test_angular_momentum_counts_as_linear_momentum_does_except_on_heavy_legs_that_turn_their_soles_and_without_turns():
     robot = shared_biped()
     words = [{"ankle_x"}, {"ankle_x", "hip_z"}]
     line, turned = (
         robot.locked({joint.name: 0.0 for joint in robot.joints if any(x in joint.name for x in own)}) for own in words
     )
     heavy, light = (robot.with_parameters({"trunk_1.mass": mass}) for mass in (12.0, 5.0))  # [kg], a leg has 10.5
-    for each in (robot, line, light):
+    for each in (robot, line, light, line.with_parameters({"trunk_1.mass": 12.0})):
         planner = standing_parts(each)[1]
         x, y, z = np.diag(planner.inertia) / each.mass
         assert planner.rotation_weight == pytest.approx([0.5 * (x + y), 0.5 * (x + y), z])
