@@ -61,9 +61,7 @@ class OnSerialEquivalent(Wrapper):
         Args:
             robot: The spanning tree of the robot. ground, q, v: As in `Wrapper.start`.
         """
-        names, own = ([link.name for link in each.links] for each in (robot, self.closed.robot))
-        if names != own:
-            raise DefinitionError(f"OnSerialEquivalent is for {self.closed.name!r}, whose links {robot.name!r} has not")
+        self._check(robot)
         equivalent = self.equivalent
         controller, memory = adapt(self.law).start(equivalent.robot, ground, *equivalent.state(q, v))
         return replace(self, law=controller, _robot=robot, _equivalent=equivalent), memory
@@ -73,6 +71,7 @@ class OnSerialEquivalent(Wrapper):
 
         That of a law without one is the configuration for which the serial equivalent was made.
         """
+        self._check(robot)
         equivalent = self.equivalent
         begin = getattr(self.law, "initial_state", None)
         q = equivalent.at if begin is None else equivalent.configuration(begin(equivalent.robot)[0])
@@ -100,6 +99,12 @@ class OnSerialEquivalent(Wrapper):
     def equivalent(self) -> SerialEquivalent:
         """The serial equivalent of the robot."""
         return serial_equivalent(self.closed, self.motors, self.near)
+
+    def _check(self, robot: Robot) -> None:
+        """Raise an error for a robot that is not the spanning tree of the robot of this wrapper."""
+        names, own = ([link.name for link in each.links] for each in (robot, self.closed.robot))
+        if names != own:
+            raise DefinitionError(f"OnSerialEquivalent is for {self.closed.name!r}, but {robot.name!r} has other links")
 
     @property
     def _fitted_equivalent(self) -> SerialEquivalent:
