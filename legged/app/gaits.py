@@ -104,7 +104,8 @@ def _add_gait_command(command: Callable[..., Any], name: str, gait: str, usual: 
             _refuse(others, "--velocity")
         elif schedule is not None:
             raise typer.BadParameter("needs --velocity", param_hint="--gait")
-        chosen, surface = selection.select_robot(robot), selection.parse_terrain(terrain, size)
+        select = selection.select_any_robot if drive or velocity is not None else selection.select_robot
+        chosen, surface = select(robot), selection.parse_terrain(terrain, size)
         if isinstance(surface, HeightMap):
             show(f"terrain {terrain}: {surface.describe()}")
         if drive:

@@ -5,6 +5,7 @@ import pytest
 
 import legged
 from legged import loops
+from legged.algorithms.legs.leg_chains import leg_chains
 from legged.errors import FileError
 
 mujoco = pytest.importorskip("mujoco")
@@ -90,3 +91,32 @@ def test_a_free_body_connected_to_the_world_cannot_have_a_fixed_base(tmp_path):
     assert np.abs(loops.residual(closed, q)).max() < 1e-12
     with pytest.raises(FileError, match="'chain' fixes the robot to the world, but base='fixed'"):
         loops.load(path, base="fixed")
+
+
+def test_a_crank_of_a_foot_is_no_foot_and_a_foot_is_measured_within_its_range(tmp_path):
+    """Limbs that a loop joins have one foot; a foot that stands on its heel at zero is measured at its range's end."""
+    path = tmp_path / "leg.xml"
+    path.write_text(
+        """<mujoco><compiler angle="radian"/><worldbody><body name="trunk" pos="0 0 1"><freejoint/>
+        <inertial pos="0 0 0" mass="5" diaginertia="0.1 0.1 0.1"/>
+        <body name="shank"><joint name="hip" axis="0 1 0"/>
+          <inertial pos="0 0 -0.2" mass="1" diaginertia="0.01 0.01 0.01"/>
+          <body name="foot-crank" pos="0 0 -0.05"><joint name="crank" axis="0 1 0"/>
+            <inertial pos="0 0 0" mass="0.1" diaginertia="0.001 0.001 0.001"/>
+            <geom type="box" size="0.01 0.01 0.01"/>
+            <body name="rod" pos="0.05 0 0"><joint name="rod" axis="0 1 0"/>
+              <inertial pos="0 0 -0.2" mass="0.1" diaginertia="0.001 0.001 0.001"/></body></body>
+          <body name="foot" pos="0 0 -0.45"><joint name="ankle" axis="0 1 0" range="1.0 1.4"/>
+            <inertial pos="0 0 0" mass="0.1" diaginertia="0.001 0.001 0.001"/>
+            <geom type="capsule" size="0.02" fromto="-0.05 0 -0.087 0.05 0 0.087"/></body></body></body></worldbody>
+        <equality><connect name="end" body1="rod" body2="foot" anchor="0 0 -0.4"/></equality>
+        <actuator><motor joint="hip" ctrlrange="-9 9"/><motor joint="crank" ctrlrange="-9 9"/></actuator></mujoco>"""
+    )
+    contacts = loops.load(path).robot.contacts
+    assert [point.name.split("_")[0] for point in contacts] == ["foot", "foot"]
+    along = np.diff([point.position for point in contacts], axis=0)[0]
+    assert abs(along @ [0.1, 0.0, 0.174]) / np.linalg.norm(along) == pytest.approx(np.hypot(0.1, 0.174), rel=0.01)
+    (leg,) = leg_chains(loops.load(path).robot)
+    assert len(leg.contacts) == 2  # its heel is high at zero, and level within its range
+    given = loops.load(path, feet=["foot-crank", "foot"]).robot.contacts
+    assert len({point.link for point in given}) == 2

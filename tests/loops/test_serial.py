@@ -216,20 +216,23 @@ def test_what_has_no_equivalent_is_refused(what):
 
 def test_rounding_in_redundant_rows_does_not_stop_the_assembly():
     """Hinges that are parallel to 1e-5 rad, closed by a ball, whose constraint across the plane cannot be satisfied."""
-    tilt = 1e-5
-    tree = legged.RobotBuilder("bars", legged.Link("ground", legged.point_mass(1.0)), base=legged.FixedBase())
-    rod = legged.rod_inertia(0.2, (0, 0, 0), (0, 0, -0.2))
-    for side, x, sign in (("a", -0.1, 1.0), ("b", 0.1, -1.0)):
-        axis = np.array([0.0, 1.0, sign * tilt]) / np.hypot(1.0, tilt)
-        tree.add(legged.Revolute(f"{side}1", axis), legged.Link(f"{side}1 bar", rod), to="ground", at=(x, 0, 0))
-        joint = legged.Revolute(f"{side}2", "y")
-        tree.add(joint, legged.Link(f"{side}2 bar", rod), to=f"{side}1 bar", at=(0, 0, -0.2))
-    ends = {"parent": "a2 bar", "child": "b2 bar", "at": (0, 3e-6, -0.2), "child_at": (0, 0, -0.2)}
-    closed = loops.close(tree.build(), legged.Spherical("pin"), **ends)
-    for angle in (0.3, 0.4, 0.5):
-        q = loops.assemble(closed, np.array([-angle, 0.9, angle + 0.1, -0.9]), hold=["a1", "b1"])
-        x, _, z = np.abs(loops.residual(closed, q))
-        assert max(x, z) < 1e-9  # 3e-6 m across the plane, times the tilt and a few
+    rng, rod = np.random.default_rng(5), legged.rod_inertia(0.2, (0, 0, 0), (0, 0, -0.2))
+    for _ in range(10):
+        tree = legged.RobotBuilder("bars", legged.Link("ground", legged.point_mass(1.0)), base=legged.FixedBase())
+        for side, x in (("a", -0.1), ("b", 0.1)):
+            to, at = "ground", (x, 0, 0)
+            for k in (1, 2):
+                axis = np.array([0.0, 1.0, 0.0]) + 1e-5 * rng.normal(size=3)
+                joint = legged.Revolute(f"{side}{k}", axis / np.linalg.norm(axis))
+                tree.add(joint, legged.Link(f"{side}{k} bar", rod), to=to, at=at)
+                to, at = f"{side}{k} bar", (0, 0, -0.2)
+        ends = {"parent": "a2 bar", "child": "b2 bar", "at": (0, 1e-5, -0.2), "child_at": (0, 0, -0.2)}
+        closed = loops.close(tree.build(), legged.Spherical("pin"), **ends)
+        q = loops.assemble(closed, np.array([-0.4, 0.9, 0.5, -0.9]), hold=["a1", "b1"])
+        for size in 10.0 ** np.arange(-11.5, -3.0, 0.5):  # errors below rounding of the residual across the plane
+            again = loops.assemble(closed, q + size * np.array([0.0, 1.0, 0.0, -0.5]), hold=["a1", "b1"])
+            x, _, z = np.abs(loops.residual(closed, again))
+            assert max(x, z) < 1e-8  # 1e-5 m across the plane, times the tilt and a few
 
 
 def test_a_robot_without_loops_is_its_own_equivalent():

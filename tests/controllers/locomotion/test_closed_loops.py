@@ -9,7 +9,7 @@ import controllers
 import legged
 import robots
 from controllers import Command, Delay, Locomotion, OnSerialEquivalent
-from legged import conversions, loops
+from legged import conversions, loops, sweeps
 from legged.errors import DefinitionError
 
 mujoco = pytest.importorskip("mujoco")
@@ -146,3 +146,11 @@ def test_it_walks_in_mujoco(quadruped, tmp_path):
         mujoco.mj_step(model, data)
     assert data.qpos[0] == pytest.approx(0.3 * 3.0, rel=0.25)  # it accelerates from rest
     assert np.abs(loops.residual(quadruped, q)).max() < 5e-3  # equalities are soft
+
+
+def test_studies_simulate_it(quadruped, tmp_path):
+    options = {"ground": GROUND, "integrator": STEP}
+    setup = sweeps.Setup(quadruped, Locomotion("walk", Command(vx=0.1)), until=1.0, options=options)
+    table = sweeps.sweep(setup, {"controller.command.vx": [0.0, 0.3]}, tmp_path, progress=False).table()
+    assert list(table["error"]) == ["", ""]
+    assert table["distance"][1] > table["distance"][0] + 0.1  # [m]
