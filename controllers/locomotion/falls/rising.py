@@ -29,6 +29,8 @@ _SELECTED, _SURE, _LEAST = 0.7, 0.8, 0.5
 """Least shares of successes: of the best sequence after a stage on the soles, and of motions that are repeated; of a
 motion that ends the search; of a motion that is used."""
 _TRIES, _REPEATED = 5, 4  # largest numbers of samplings of a stage with a goal, and of motions that are repeated
+_MOTIONS = 2  # that are kept
+_RATE = 4.0  # weight of the rate of success beside the score
 _NEAR = 0.3  # standard deviation of parameters from those of good sequences, in half-widths of their ranges
 _OFFSET = 0.01  # [rad] or [m], standard deviation of the errors of the servos in repetitions
 
@@ -106,12 +108,12 @@ BALANCES = 5  # index of the posture, the second of `_WAYS`, from which on the a
 
 
 class Rising(NamedTuple):
-    """Motion in which a robot rises from its front.
+    """One or two motions in which a robot rises from its front, the more reliable one first.
 
     Attributes:
-        postures: Joint positions, (9, nj), [rad] or [m], joint coordinates.
-        moves: Durations of the motions to them, (9,), [sqrt(h / g)].
-        verticals: Unit vectors upward when it has reached them, (9, 3), dimensionless, base axes.
+        postures: Joint positions, (n, 9, nj), [rad] or [m], joint coordinates.
+        moves: Durations of the motions to them, (n, 9), [sqrt(h / g)].
+        verticals: Unit vectors upward when it has reached them, (n, 9, 3), dimensionless, base axes.
     """
 
     postures: Array
@@ -119,8 +121,8 @@ class Rising(NamedTuple):
     verticals: Array
 
 
-def rising_motion(postures: RisingPostures, servos: Servos, unit: float, step: float) -> Rising:
-    """Return a motion in which a robot rises from its front, from the cache folder or by a search, with a warning.
+def rising_motions(postures: RisingPostures, servos: Servos, unit: float, step: float) -> Rising:
+    """Return motions in which a robot rises from its front, from the cache folder or by a search, with a warning.
 
     Args:
         postures: Postures of the robot, which has contact points on all bodies on which it may lie.
@@ -132,17 +134,17 @@ def rising_motion(postures: RisingPostures, servos: Servos, unit: float, step: f
     robot = postures.robot
 
     def search() -> Rising | None:
-        return _Search(postures, Trials(robot, postures.rest, servos, unit, step)).motion()
+        return _Search(postures, Trials(robot, postures.rest, servos, unit, step)).motions()
 
     notice = (
         f"simulations search for a motion in which robot {robot.name!r} rises after a fall, which takes one to eight "
         "minutes; later starts take it from the cache folder, see `legged cache`"
     )
     key = postures.nominal, *servos.numbers, unit, step
-    motion = stored_motion(robot, Rising, search, *key, notice=notice)
-    if motion is None:
+    motions = stored_motion(robot, Rising, search, *key, notice=notice)
+    if motions is None:
         raise DefinitionError(f"no motion was found in which robot {robot.name!r} rises from its front")
-    return motion
+    return motions
 
 
 class _Node(NamedTuple):
@@ -166,21 +168,24 @@ class _Search:
         left, right, left_heel, right_heel = point_positions(self.robot, standing, self.ends)[:, :2]
         self.width = 0.5 * np.linalg.norm(left + left_heel - right - right_heel)
 
-    def motion(self) -> Rising | None:
-        """Return the best motion, or None."""
+    def motions(self) -> Rising | None:
+        """Return the best motions, or None."""
         lying, start = self._start()
-        best, ways = _Node(lying, (), 0.0, 0.0), _WAYS
+        found, best, ways = list[_Node](), 0.0, _WAYS
         for number in range(_MOST_ROUNDS):
-            if best.rate > (_SURE if number < _ROUNDS else _LEAST):
+            if best > (_SURE if number < _ROUNDS else _LEAST):
                 break
             nodes = self._through(_FIRST_STAGES, start)
             for way in ways:
-                motions = self._repeated(lying, self._through((*way, *_LAST_STAGES), nodes))
-                best = max([best, *motions], key=lambda node: node.rate)
-                if best.rate > _LEAST:
+                found += self._repeated(lying, self._through((*way, *_LAST_STAGES), nodes))
+                best = max((node.rate for node in found), default=0.0)
+                if best > _LEAST:
                     ways = (way,)
                     break
-        return Rising(*map(np.array, zip(*best.stages, strict=True))) if best.rate > _LEAST else None
+        used = [node for node in sorted(found, key=lambda node: -node.rate) if node.rate > _LEAST][:_MOTIONS]
+        if not used:
+            return None
+        return Rising(*(np.array([[step[k] for step in node.stages] for node in used]) for k in range(3)))
 
     def _through(self, stages: Sequence[_Stage], nodes: list[_Node]) -> list[_Node]:
         """Return the best sequences after some stages; none if too few robots reach the goal of one of them."""
@@ -219,7 +224,7 @@ class _Search:
         after: list[tuple[_Node, _Node, Array]] = []
         for _ in range(_TRIES):
             after += zip(self._sampled(stage, before, x), before, x, strict=True)
-            after.sort(key=lambda each: -each[0].score - each[0].rate)
+            after.sort(key=lambda each: -each[0].score - (_RATE if stage.goal else 0.0) * each[0].rate)
             rate = max(node.rate for node, _, _ in after)
             if not stage.goal or rate == 0.0 or rate >= most:
                 break

@@ -225,7 +225,10 @@ class RisingPostures:
             return np.array([*(10.0 * soles), *(10.0 * (hands - np.repeat(aims[1:], 2))), *(beside - _OUTWARD)])
 
         self.of_hands = _with_jacobian(of_hands, robot.nj, 3)
-        self.on_soles, self.on_hands = _with_jacobian(on_soles, robot.nj + 1, 2), _with_jacobian(on_hands, robot.nj + 1, 3)
+        self.on_soles, self.on_hands = (
+            _with_jacobian(on_soles, robot.nj + 1, 2),
+            _with_jacobian(on_hands, robot.nj + 1, 3),
+        )
         self.nominal = np.tile(self.rest, (len(NOMINAL), 1))
         for k, near in _ORDER:
             hand, bends = np.array(NOMINAL[k])
@@ -313,7 +316,8 @@ class RisingPostures:
         lower, upper = self.lower[free], self.upper[free]
         start = np.clip(near[free], lower + 1e-6, upper - 1e-6)
         tol = _TOLERANCE
-        found = least_squares(residuals, start, derivatives, bounds=(lower, upper), xtol=tol, ftol=tol, gtol=tol)
+        ends = lower, upper
+        found = least_squares(residuals, start, derivatives, ends, xtol=tol, ftol=tol, gtol=tol)  # type: ignore[arg-type]
         return with_free(found.x)
 
 
