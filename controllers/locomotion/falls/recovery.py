@@ -47,20 +47,22 @@ _ON_COURSE = 0.7  # least cosine of the angle between the direction upward, base
 
 
 class _Memory(NamedTuple):
-    """Mode, its beginning, [s], attempts so far, number of the posture of a motion, and joint positions then, (nj,)."""
+    """Mode, its beginning, [s], and joint positions then, (nj,); attempts to turn over so far, number of the posture of
+    a motion, and attempts to rise that failed."""
 
     mode: Any
     since: Any
     attempts: Any
     posture: Any
+    failures: Any
     angles: Array
 
     @classmethod
     def of(cls, flat: Array) -> _Memory:
-        return cls(flat[0], flat[1], flat[2], flat[3], flat[4:])
+        return cls(flat[0], flat[1], flat[2], flat[3], flat[4], flat[5:])
 
     def flat(self) -> Array:
-        return np.concatenate([np.stack([self.mode, self.since, self.attempts, self.posture]), self.angles])
+        return np.concatenate([np.stack(self[:5]), self.angles])
 
 
 @checked
@@ -79,7 +81,8 @@ class Recovery(Wrapper):
     A robot with two legs and two arms first moves its arms sideways (mode "folds its limbs"), turns to its front, and
     rises by a motion that simulations at the start have found as well (`controllers.locomotion.falls.rising`): its
     hands push the trunk up, its legs are drawn under the trunk, it gets onto its soles, supported by its hands or by
-    rolling over its toes from its heels, and raises its trunk; then the law starts anew. If none is found
+    rolling over its toes from its heels, and raises its trunk; then the law starts anew. After an attempt that fails
+    the next one is the second best motion, if the search has found two. If none is found
     (as for NAO, H1 and Talos), or if it has no two arms, it remains damped, with a warning at the start.
     The search for rising takes one to eight minutes and gives a warning; its result is kept in the cache folder. A
     robot that falls again repeats the sequence.
@@ -141,7 +144,7 @@ class Recovery(Wrapper):
             try:
                 postures = RisingPostures(robot, home)
                 balance = partial(postures.balancing_rotations, unit=unit)
-                rises = rising.rising_motion(postures, replace(servos, balance=balance), unit, step)
+                rises = rising.rising_motions(postures, replace(servos, balance=balance), unit, step)
                 folded, goal = postures.nominal[0], rising.PRONE
                 candidates = turning_postures(robot, home, folded, _CANDIDATES, postures.arms)
             except DefinitionError as error:
@@ -187,7 +190,7 @@ class Recovery(Wrapper):
         return np.concatenate([after.flat(), where(walks, walked, fresh)])
 
     def _fitted(self, robot: Robot) -> tuple[Self, Array]:
-        return self, np.zeros(4 + robot.nj)
+        return self, np.zeros(5 + robot.nj)
 
     @property
     def _walking(self) -> StartedLocomotion:
@@ -219,8 +222,8 @@ class Recovery(Wrapper):
             posture = where(_is_mode(now.mode, TURNS), now.posture + 1.0, number)
         rises, stands_up = 0.0 * even, float(STANDS_UP)
         if self._rising is not None:
-            is_last = now.posture > len(self._rising.postures) - 1.5
-            on_course = R[2] @ _of_mode(now.posture, self._rising.verticals) > _ON_COURSE
+            is_last = now.posture > self._rising.moves.shape[1] - 1.5
+            on_course = R[2] @ self._of_rising(now, self._rising.verticals) > _ON_COURSE
             ends = where(R[2, 2] > np.cos(_UPRIGHT), float(WALKS), float(DAMPS))
             rises = where(over, where(is_last, ends, where(on_course, float(RISES), float(DAMPS))), float(RISES))
             stands_up = float(RISES)
@@ -247,18 +250,29 @@ class Recovery(Wrapper):
             where(changes, t, now.since),
             where(mode < 0.5, 0.0, attempts),
             where(changes, posture, now.posture),
-            where(changes, where(rose, self._target(now.mode, now.posture), q[robot.base.nq :]), now.angles),
+            where(rose & _is_mode(mode, DAMPS), now.failures + 1.0, now.failures),
+            where(changes, where(rose, self._target(now), q[robot.base.nq :]), now.angles),
         )
 
-    def _target(self, mode: Any, posture: Any) -> Array:
-        """Return the posture of a mode, (nj,), [rad] or [m]; `posture` is its number in `TURNS` and `RISES`."""
-        target = _of_mode(mode, self._postures)
+    def _target(self, now: _Memory) -> Array:
+        """Return the posture of a mode, (nj,), [rad] or [m]."""
+        target = _of_mode(now.mode, self._postures)
         if self._turning is not None:
             turns = self._turning.postures.reshape(-1, target.size)
-            target = where(_is_mode(mode, TURNS), _of_mode(posture, turns), target)
+            target = where(_is_mode(now.mode, TURNS), _of_mode(now.posture, turns), target)
         if self._rising is not None:
-            target = where(_is_mode(mode, RISES), _of_mode(posture, self._rising.postures), target)
+            target = where(_is_mode(now.mode, RISES), self._of_rising(now, self._rising.postures), target)
         return target
+
+    def _of_rising(self, now: _Memory, values: Array) -> Any:
+        """Return the value of the present posture of the present motion; after a failure the next motion follows.
+
+        Args:
+            now: The memory. values: Of the postures of each motion, (n, 9, ...).
+        """
+        n, postures = values.shape[:2]
+        number = now.failures - n * np.floor(now.failures / n)
+        return _of_mode(postures * number + now.posture, values.reshape(n * postures, *values.shape[2:]))
 
     def _over(self, t: Any, now: _Memory, unit: float) -> Any:
         """Return whether the time of a mode has passed."""
@@ -273,8 +287,8 @@ class Recovery(Wrapper):
         robot, unit = walker.robot, walker.planner.time_unit
         lasts = _of_mode(now.mode, [unit * x for x in _MOVES])
         if self._rising is not None:
-            lasts = where(_is_mode(now.mode, RISES), unit * _of_mode(now.posture, self._rising.moves), lasts)
-        desired = interpolated(now.angles, self._target(now.mode, now.posture), (t - now.since) / lasts)
+            lasts = where(_is_mode(now.mode, RISES), unit * self._of_rising(now, self._rising.moves), lasts)
+        desired = interpolated(now.angles, self._target(now), (t - now.since) / lasts)
         if self._rising is not None and self._balance is not None:
             balances = where(_is_mode(now.mode, RISES) & (now.posture > rising.BALANCES - 0.5), 1.0, 0.0)
             desired = desired + balances * self._balance(q, v)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +17,9 @@ from legged.spatial import Array
 PRONE = np.array([-1.0, 0.0, 0.0])
 """Unit vector upward, (3,), dimensionless, base axes, of a robot on its front."""
 _SETTLES = 4.0  # [sqrt(h / g)], in which a robot on its front comes to rest
-_ROUNDS, _MOST_ROUNDS = 6, 12
-"""Largest number of rounds of the search if they find a motion, and otherwise; after one that fails over the hands the
-next one is over the heels, and vice versa."""
+_ROUNDS, _MOST_ROUNDS = 4, 8
+"""Largest number of rounds of the search if they find a motion, and otherwise. A round tries motions over the heels if
+those over the hands fail, until one succeeds."""
 _KEPT = 6  # sequences of postures that are kept after each stage
 _UPRIGHT, _LEVEL, _WITHIN = 0.8, 0.06, 0.1
 """Of a robot that has risen: least vertical component of the upright axis of its base; largest difference of the
@@ -28,7 +28,10 @@ heights of toes and heels, [height of the hips]; least distance of the capture p
 _SELECTED, _SURE, _LEAST = 0.7, 0.8, 0.5
 """Least shares of successes: of the best sequence after a stage on the soles, and of motions that are repeated; of a
 motion that ends the search; of a motion that is used."""
-_TRIES, _REPEATED = 3, 4  # largest numbers of samplings of a stage with a goal, and of motions that are repeated
+_TRIES, _REPEATED = 5, 4  # largest numbers of samplings of a stage with a goal, and of motions that are repeated
+_MOTIONS = 2  # that are kept
+_RATE = 4.0  # weight of the rate of success beside the score
+_NEAR = 0.3  # standard deviation of parameters from those of good sequences, in half-widths of their ranges
 _OFFSET = 0.01  # [rad] or [m], standard deviation of the errors of the servos in repetitions
 
 _LEVEL_SOLES, _ON_SOLES, _RISEN = 1, 2, 3
@@ -105,12 +108,12 @@ BALANCES = 5  # index of the posture, the second of `_WAYS`, from which on the a
 
 
 class Rising(NamedTuple):
-    """Motion in which a robot rises from its front.
+    """One or two motions in which a robot rises from its front, the more reliable one first.
 
     Attributes:
-        postures: Joint positions, (9, nj), [rad] or [m], joint coordinates.
-        moves: Durations of the motions to them, (9,), [sqrt(h / g)].
-        verticals: Unit vectors upward when it has reached them, (9, 3), dimensionless, base axes.
+        postures: Joint positions, (n, 9, nj), [rad] or [m], joint coordinates.
+        moves: Durations of the motions to them, (n, 9), [sqrt(h / g)].
+        verticals: Unit vectors upward when it has reached them, (n, 9, 3), dimensionless, base axes.
     """
 
     postures: Array
@@ -118,8 +121,8 @@ class Rising(NamedTuple):
     verticals: Array
 
 
-def rising_motion(postures: RisingPostures, servos: Servos, unit: float, step: float) -> Rising:
-    """Return a motion in which a robot rises from its front, from the cache folder or by a search, with a warning.
+def rising_motions(postures: RisingPostures, servos: Servos, unit: float, step: float) -> Rising:
+    """Return motions in which a robot rises from its front, from the cache folder or by a search, with a warning.
 
     Args:
         postures: Postures of the robot, which has contact points on all bodies on which it may lie.
@@ -131,17 +134,17 @@ def rising_motion(postures: RisingPostures, servos: Servos, unit: float, step: f
     robot = postures.robot
 
     def search() -> Rising | None:
-        return _Search(postures, Trials(robot, postures.rest, servos, unit, step)).motion()
+        return _Search(postures, Trials(robot, postures.rest, servos, unit, step)).motions()
 
     notice = (
         f"simulations search for a motion in which robot {robot.name!r} rises after a fall, which takes one to eight "
         "minutes; later starts take it from the cache folder, see `legged cache`"
     )
     key = postures.nominal, *servos.numbers, unit, step
-    motion = stored_motion(robot, Rising, search, *key, notice=notice)
-    if motion is None:
+    motions = stored_motion(robot, Rising, search, *key, notice=notice)
+    if motions is None:
         raise DefinitionError(f"no motion was found in which robot {robot.name!r} rises from its front")
-    return motion
+    return motions
 
 
 class _Node(NamedTuple):
@@ -165,23 +168,32 @@ class _Search:
         left, right, left_heel, right_heel = point_positions(self.robot, standing, self.ends)[:, :2]
         self.width = 0.5 * np.linalg.norm(left + left_heel - right - right_heel)
 
-    def motion(self) -> Rising | None:
-        """Return the best motion, or None."""
+    def motions(self) -> Rising | None:
+        """Return the best motions, or None."""
         lying, start = self._start()
-        best, way = _Node(lying, (), 0.0, 0.0), 0
+        found, best, ways = list[_Node](), 0.0, _WAYS
         for number in range(_MOST_ROUNDS):
-            if best.rate > (_SURE if number < _ROUNDS else _LEAST):
+            if best > (_SURE if number < _ROUNDS else _LEAST):
                 break
-            nodes = start
-            for stage in (*_FIRST_STAGES, *_WAYS[way], *_LAST_STAGES):
-                nodes = self._tried(stage, nodes)
-                if len(nodes[0].stages) > BALANCES and max(node.rate for node in nodes) < _SELECTED:
-                    break  # too few stand on their soles
-            else:
-                repeated = self._repeated(lying, [node for node in nodes if node.rate > _SELECTED])
-                best = max([best, *repeated], key=lambda node: node.rate)
-            way = way if best.rate > _LEAST else 1 - way
-        return Rising(*map(np.array, zip(*best.stages, strict=True))) if best.rate > _LEAST else None
+            nodes = self._through(_FIRST_STAGES, start)
+            for way in ways:
+                found += self._repeated(lying, self._through((*way, *_LAST_STAGES), nodes))
+                best = max((node.rate for node in found), default=0.0)
+                if best > _LEAST:
+                    ways = (way,)
+                    break
+        used = [node for node in sorted(found, key=lambda node: -node.rate) if node.rate > _LEAST][:_MOTIONS]
+        if not used:
+            return None
+        return Rising(*(np.array([[step[k] for step in node.stages] for node in used]) for k in range(3)))
+
+    def _through(self, stages: Sequence[_Stage], nodes: list[_Node]) -> list[_Node]:
+        """Return the best sequences after some stages; none if too few robots reach the goal of one of them."""
+        for stage in stages:
+            nodes = self._tried(stage, nodes)
+            if stage.goal and max(node.rate for node in nodes) < _SELECTED:
+                return []
+        return nodes
 
     def _start(self) -> tuple[Array, list[_Node]]:
         """Return the states of robots on their front, and nodes of robots with their hands beside their shoulders."""
@@ -199,21 +211,30 @@ class _Search:
     def _tried(self, stage: _Stage, nodes: list[_Node]) -> list[_Node]:
         """Return the best of many random postures of a stage after some of the sequences so far.
 
-        In a stage with a goal, up to three sets are sampled, until nearly all robots of a sequence reach it.
+        The first one is in the middle of the ranges of the parameters. In a stage with a goal, up to four more
+        sets follow, with parameters near those of the best ones, until all robots of a sequence that reached the goal
+        before reach this one, too; none follows if no robot reaches it.
         """
-        after: list[_Node] = []
+        random, n = self.trials.random, ROBOTS // len(FRICTION)
+        middle, half = np.array(stage.middle), np.array(stage.half)
+        before = [nodes[k % len(nodes)] for k in range(n)]
+        x = middle + random.uniform(-1.0, 1.0, (n, len(middle))) * half
+        x[0] = middle
+        most = max(node.rate for node in nodes) or 1.0  # robots that have fallen before do not reach the goal
+        after: list[tuple[_Node, _Node, Array]] = []
         for _ in range(_TRIES):
-            after += self._sampled(stage, nodes)
-            if not stage.goal or max(node.rate for node in after) > _SURE:
+            after += zip(self._sampled(stage, before, x), before, x, strict=True)
+            after.sort(key=lambda each: -each[0].score - (_RATE if stage.goal else 0.0) * each[0].rate)
+            rate = max(node.rate for node, _, _ in after)
+            if not stage.goal or rate == 0.0 or rate >= most:
                 break
-        return sorted(after, key=lambda node: -node.score - node.rate)[:_KEPT]
+            before, x = zip(*(after[k % _KEPT][1:] for k in range(n)), strict=True)
+            x = np.clip(x + _NEAR * half * random.normal(size=(n, len(middle))), middle - half, middle + half)
+        return [node for node, _, _ in after[:_KEPT]]
 
-    def _sampled(self, stage: _Stage, nodes: list[_Node]) -> list[_Node]:
-        """Return random postures of a stage, the first one in the middle of its ranges, after the sequences so far."""
-        random, n = self.trials.random, len(FRICTION)
-        before = [nodes[k % len(nodes)] for k in range(ROBOTS // n)]
-        x = stage.middle + random.uniform(-1.0, 1.0, (len(before), len(stage.middle))) * stage.half
-        x[0] = stage.middle
+    def _sampled(self, stage: _Stage, before: Sequence[_Node], x: Array) -> list[_Node]:
+        """Return the sequences with postures of a stage with given parameters, (n, k), after given sequences, n."""
+        n = len(FRICTION)
         targets = [
             stage.posture(self.postures, node.stages[-1][0], row[:-1]) for node, row in zip(before, x, strict=True)
         ]
@@ -223,7 +244,7 @@ class _Search:
             np.repeat(x[:, -1], n),
             stage.lasts,
             np.repeat([node.stages[-1][0] for node in before], n, axis=0),
-            len(nodes[0].stages) >= BALANCES,
+            len(before[0].stages) >= BALANCES,
         )
         after = []
         for k, node in enumerate(before):
@@ -236,7 +257,7 @@ class _Search:
 
     def _repeated(self, lying: Array, nodes: list[_Node]) -> list[_Node]:
         """Return some motions with their rates of success in repetitions from the front, with other variations."""
-        chosen = nodes[:_REPEATED]
+        chosen = [node for node in nodes if node.rate > _SELECTED][:_REPEATED]
         if not chosen:
             return []
         rows = np.resize(np.repeat(np.arange(len(chosen)), len(FRICTION)), ROBOTS)

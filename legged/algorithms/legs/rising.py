@@ -10,7 +10,7 @@ import numpy as np
 from legged.algorithms.legs.posture_search import inner_limits
 from legged.algorithms.legs.standing import Home
 from legged.checked import checked
-from legged.compiler import compile
+from legged.compiler import compile, jacobian
 from legged.dynamics.kinematics import center_of_mass, link_poses, momentum, point_motion, point_positions
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
@@ -194,8 +194,41 @@ class RisingPostures:
             q = np.concatenate([robot.base.neutral(), angles])
             return point_positions(robot, q, points), center_of_mass(robot, q)
 
-        self.places = compile(places, None, angles=(robot.nj,))
+        standing = places(self.rest)[0]
+        level = standing[8:, 2] - standing[4:8, 2].mean()
+        sole = float(np.mean((standing[4:6] - standing[6:8])[:, 0]))
+        opposite = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, 1.0]])
 
+        def of_hands(x: Array, place: Array) -> Array:
+            points, _ = places(x)
+            return 3.0 * ((points[[1, 3]] - points[[0, 2]]) / arms[0].length - opposite * place).ravel()
+
+        def over_soles(x: Array, aims: Array) -> tuple[Array, Array, Array]:
+            points, mass = places(x[:-1])
+            up = np.array([-np.sin(x[-1]), 0.0 * x[-1], np.cos(x[-1])])
+            ahead = np.array([np.cos(x[-1]), 0.0 * x[-1], np.sin(x[-1])])
+            toes, heels, ends = points[4:6], points[6:8], points[[1, 3]]
+            ground = (points[4:8] @ up).mean()
+            turned = _PARALLEL * np.array([*((toes - heels) @ ahead - sole), *(toes - heels)[:, 1]])
+            over = (mass - heels.mean(axis=0)) @ ahead - aims[0] * sole
+            soles = np.array([*(points[8:] @ up - level - ground), *turned, over, (toes[0] - toes[1]) @ ahead])
+            hands = np.array([*(ends @ up - ground), *((ends - toes.mean(axis=0)) @ ahead)])
+            beside = (ends - points[[0, 2]])[:, 1] * opposite[:, 1]
+            return soles / self.length, hands / self.length, beside / self.length
+
+        def on_soles(x: Array, aims: Array) -> Array:
+            soles, _, _ = over_soles(x, aims)
+            return np.array([*(10.0 * soles), 3.0 * (x[-1] - aims[1])])
+
+        def on_hands(x: Array, aims: Array) -> Array:
+            soles, hands, beside = over_soles(x, aims)
+            return np.array([*(10.0 * soles), *(10.0 * (hands - np.repeat(aims[1:], 2))), *(beside - _OUTWARD)])
+
+        self.of_hands = _with_jacobian(of_hands, robot.nj, 3)
+        self.on_soles, self.on_hands = (
+            _with_jacobian(on_soles, robot.nj + 1, 2),
+            _with_jacobian(on_hands, robot.nj + 1, 3),
+        )
         self.nominal = np.tile(self.rest, (len(NOMINAL), 1))
         for k, near in _ORDER:
             hand, bends = np.array(NOMINAL[k])
@@ -234,13 +267,7 @@ class RisingPostures:
         angles = self.rest.copy()
         angles[self.pitch] = np.clip(self.signs * bends, self.lower[self.pitch], self.upper[self.pitch])
         columns = np.array([column for arm in self.arms for column in arm.columns])
-        targets = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, 1.0]]) * hand
-
-        def errors(angles: Array) -> Array:
-            points, _ = self.places(angles)
-            return 3.0 * ((points[[1, 3]] - points[[0, 2]]) / self.arms[0].length - targets).ravel()
-
-        return self._least(errors, angles, columns, near)
+        return self._least(self.of_hands, hand, angles, columns, near)
 
     def over_soles(self, start: Array, share: float, pitch: float, hands: tuple[float, float] | None = None) -> Array:
         """Return joint positions, (nj,), [rad] or [m], with level soles at the same height.
@@ -256,40 +283,24 @@ class RisingPostures:
         """
         columns = [column for leg in self.home.legs for column in leg.columns] + [self.robot.nj]
         columns += [] if hands is None else [column for arm in self.arms for column in arm.columns]
-        standing = self.places(self.rest)[0]
-        level = standing[8:, 2] - standing[4:8, 2].mean()
-        sole = float(np.mean((standing[4:6] - standing[6:8])[:, 0]))
-
-        def errors(x: Array) -> Array:
-            points, mass = self.places(x[:-1])
-            up = np.array([-np.sin(x[-1]), 0.0, np.cos(x[-1])])
-            ahead = np.array([np.cos(x[-1]), 0.0, np.sin(x[-1])])
-            toes, heels, ends = points[4:6], points[6:8], points[[1, 3]]
-            ground = (points[4:8] @ up).mean()
-            turned = _PARALLEL * np.array([*((toes - heels) @ ahead - sole), *(toes - heels)[:, 1]])
-            over = (mass - heels.mean(axis=0)) @ ahead - share * sole
-            lengths = [*(points[8:] @ up - level - ground), *turned, over, (toes[0] - toes[1]) @ ahead]
-            if hands is None:
-                return np.array([*(10.0 / self.length * np.array(lengths)), 3.0 * (x[-1] - pitch)])
-            lengths += [*(ends @ up - ground - hands[0] * self.length)]
-            lengths += [*((ends - toes.mean(axis=0)) @ ahead - hands[1] * self.length)]
-            beside = ((ends - points[[0, 2]])[:, 1] * [1.0, -1.0]) / self.length - _OUTWARD
-            return np.array([*(10.0 / self.length * np.array(lengths)), *beside])
-
         initial = np.append(start, pitch)
-        return self._least(errors, initial, np.array(columns), initial)[:-1]
+        if hands is None:
+            return self._least(self.on_soles, np.array([share, pitch]), initial, np.array(columns), initial)[:-1]
+        return self._least(self.on_hands, np.array([share, *hands]), initial, np.array(columns), initial)[:-1]
 
-    def _least(self, errors: Callable[[Array], Array], rest: Array, columns: Array, near: Array) -> Array:
+    def _least(self, errors: _Errors, aims: Array, rest: Array, columns: Array, near: Array) -> Array:
         """Return joint positions, (nj,), with the least errors and small distances from rest.
 
         Args:
-            errors: Function of the variables, joint positions, (nj,), or with the inclination of the trunk, (nj + 1,);
-                it returns (k,), relative to lengths. rest: Variables, as these.
+            errors: Function of the variables, joint positions, (nj,), or with the inclination of the trunk, (nj + 1,),
+                and of `aims`; it returns errors relative to lengths, (k,), and their Jacobian, (k, nj or nj + 1).
+            aims: Desired places, as `errors` has them. rest: Variables, as these.
             columns: Variables that change. near: Initial values, as these.
         """
         from scipy.optimize import least_squares  # imported here: importing it takes as long as all other imports
 
         free = columns[self.upper[columns] > self.lower[columns]]
+        regularization = _REST * np.eye(len(free))
 
         def with_free(values: Array) -> Array:
             angles = rest.copy()
@@ -297,10 +308,26 @@ class RisingPostures:
             return angles
 
         def residuals(values: Array) -> Array:
-            return np.concatenate([errors(with_free(values)), _REST * (values - rest[free])])
+            return np.concatenate([errors(with_free(values), aims)[0], _REST * (values - rest[free])])
+
+        def derivatives(values: Array) -> Array:
+            return np.concatenate([errors(with_free(values), aims)[1][:, free], regularization])
 
         lower, upper = self.lower[free], self.upper[free]
         start = np.clip(near[free], lower + 1e-6, upper - 1e-6)
         tol = _TOLERANCE
-        found = least_squares(residuals, start, bounds=(lower, upper), xtol=tol, ftol=tol, gtol=tol)
+        ends = lower, upper
+        found = least_squares(residuals, start, derivatives, ends, xtol=tol, ftol=tol, gtol=tol)  # type: ignore[arg-type]
         return with_free(found.x)
+
+
+_Errors = Callable[[Array, Array], tuple[Array, Array]]
+
+
+def _with_jacobian(errors: Callable[[Array, Array], Array], variables: int, aims: int) -> _Errors:
+    """Return the compiled function that returns errors and their Jacobian with respect to the variables."""
+
+    def both(x: Array, aims: Array) -> tuple[Array, Array]:
+        return errors(x, aims), jacobian(errors, "x", "forward")(x, aims)
+
+    return compile(both, None, x=(variables,), aims=(aims,))

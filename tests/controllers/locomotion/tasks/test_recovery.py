@@ -99,15 +99,16 @@ def on_g1(monkeypatch):
     verticals = [[-1.0, 0.0, 0.0], [-0.6, 0.0, 0.8], [0.0, 0.0, 1.0]]
 
     def rises(postures, *_):
-        moves = np.array([1.0, 2.0, 3.0])
-        return rising.Rising(postures.nominal[[1, 4, 7]], moves, np.array(verticals))
+        moves = np.array([[1.0, 2.0, 3.0], [1.5, 2.5, 3.5]])
+        return rising.Rising(postures.nominal[[[1, 4, 7], [2, 3, 6]]], moves, np.array([verticals, verticals]))
 
     def turns(robot, folded, goal, candidates, *_):
         assert (goal == rising.PRONE).all()
         directions = np.array([goal, goal, [1.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
         return turning.Turning(directions, candidates[:8].reshape(4, 2, -1), np.array([0, 1, 0, 1]))
 
-    monkeypatch.setattr(rising, "rising_motion", rises)
+    monkeypatch.setattr(rising, "rising_motions", rises)
+    monkeypatch.setattr(rising, "BALANCES", 2)
     monkeypatch.setattr(turning, "turning_motions", turns)
     robot = legged.load(G1)
     law = controllers.Recovery(controllers.Locomotion("walk"))
@@ -121,7 +122,7 @@ def test_a_humanoid_rises_from_its_front_and_turns_over_from_its_back(on_g1):
 
     def after(mode, pitch):
         lying = np.concatenate([axis_quaternion("y", pitch), [0.0, 0.0, 0.1], q[7:]])
-        memory[:4] = mode, 0.0, 0.0, 0.0
+        memory[:5] = mode, 0.0, 0.0, 0.0, 0.0
         return started.mode(started.update(5.0, 0.0, lying, v, wrenches, memory))
 
     assert after(DAMPS, 1.57) == "folds its limbs"
@@ -133,27 +134,33 @@ def test_a_humanoid_rises_from_its_front_and_turns_over_from_its_back(on_g1):
 
 @pytest.mark.skipif(G1 is None, reason="example_robot_data, of the extra test, is not installed")
 def test_a_rising_humanoid_takes_one_posture_after_the_other_and_then_walks(on_g1):
-    """Each begins at the last one, with loaded springs; with another inclination than in trials it starts again."""
+    """Each begins at the last one, with loaded springs; with another inclination than in trials it starts again, with
+    the other motion."""
     q, v, wrenches, started, memory = on_g1
-    unit, motion = started._walking.planner.time_unit, started._rising
+    unit, motion = started._walking.planner.time_unit, rising.Rising(*(values[0] for values in started._rising))
 
-    def after(number, t, pitch):
+    def after(number, t, pitch, failures=0.0):
         leaning = np.concatenate([axis_quaternion("y", pitch), [0.0, 0.0, 0.5], q[7:]])
-        memory[:4] = RISES, 0.0, 1.0, number
+        memory[:5] = RISES, 0.0, 1.0, number, failures
         return started.update(t * unit, 0.0, leaning, v, wrenches, memory)
 
     lasts = rising.LASTS
     assert after(0, lasts[0] - 0.1, 1.57)[3] == 0.0
     second = after(0, lasts[0] + 0.1, 1.57)
     assert (started.mode(second), second[3]) == ("rises", 1.0)
-    np.testing.assert_array_equal(second[4 : 4 + len(q) - 7], motion.postures[0])
+    np.testing.assert_array_equal(second[5 : 5 + len(q) - 7], motion.postures[0])
     assert started.mode(after(0, lasts[0] + 0.1, 0.0)) == "damps"
     assert started.mode(after(1, lasts[1] + 0.1, 0.6)) == "rises"
     assert started.mode(after(2, lasts[2] - 0.1, 0.0)) == "rises"
     assert started.mode(after(2, lasts[2] + 0.1, 0.0)) == "walks"
     assert started.mode(after(2, lasts[2] + 0.1, 0.8)) == "damps"
-    memory[:4] = RISES, 0.0, 1.0, 1.0
-    memory[4 : 4 + len(q) - 7] = motion.postures[0]
+    for failures, number in ((1.0, 1), (2.0, 0), (3.0, 1)):
+        assert after(1, lasts[1] + 0.1, 0.6, failures)[4] == failures
+        assert after(1, lasts[1] + 0.1, 1.57, failures)[4] == failures + 1.0
+        begins = after(0, lasts[0] + 0.1, 1.57, failures)[5 : 5 + len(q) - 7]
+        np.testing.assert_array_equal(begins, started._rising.postures[number, 0])
+    memory[:5] = RISES, 0.0, 1.0, 1.0, 0.0
+    memory[5 : 5 + len(q) - 7] = motion.postures[0]
     halfway = 0.5 * (motion.postures[0] + motion.postures[1])
     tau = started.torque(0.5 * motion.moves[1] * unit, 0.0, q, v, wrenches, memory)
     np.testing.assert_allclose(tau[6:], started._stiffness * (halfway - q[7:]), rtol=1e-9, atol=1e-9)
@@ -169,13 +176,13 @@ def test_a_humanoid_for_which_no_motion_is_found_remains_damped(monkeypatch):
     def none(postures, *_):
         raise DefinitionError("no motion was found")
 
-    monkeypatch.setattr(rising, "rising_motion", none)
+    monkeypatch.setattr(rising, "rising_motions", none)
     robot = legged.load(G1)
     law = controllers.Recovery(controllers.Locomotion("walk"))
     q, v = law.initial_state(robot)
     with pytest.warns(SimulationWarning, match="remains damped: no motion was found"):
         started, memory = law.start(robot, None, q, v)
-    memory[:4] = DAMPS, 0.0, 0.0, 0.0
+    memory[:5] = DAMPS, 0.0, 0.0, 0.0, 0.0
     lying = np.concatenate([axis_quaternion("y", 1.57), [0.0, 0.0, 0.1], q[7:]])
     after = started.update(50.0, 0.0, lying, v, np.zeros((len(robot.links), 6)), memory)
     assert started.mode(after) == "damps"

@@ -12,7 +12,7 @@ import controllers
 import legged
 import robots
 from controllers.locomotion.falls import rising, trials
-from controllers.locomotion.falls.rising import LASTS, _Search, rising_motion
+from controllers.locomotion.falls.rising import LASTS, _Search, rising_motions
 from controllers.locomotion.falls.trials import Servos
 from legged.algorithms.legs.posture_search import joint_limits
 from legged.algorithms.legs.rising import NOMINAL, RisingPostures, limb_ends
@@ -156,12 +156,12 @@ def test_the_best_sequence_is_repeated_and_is_the_result(postures, monkeypatch):
 
     monkeypatch.setattr(_Search, "_result", result)
     instant = _Instant(postures.robot)
-    motion = _Search(_Parameters(postures), instant).motion()
-    assert motion is not None
-    assert motion.postures.shape == (len(LASTS), postures.robot.nj) and motion.moves.shape == (len(LASTS),)
-    assert (motion.verticals == [-1.0, 0.0, 0.0]).all()
+    motions = _Search(_Parameters(postures), instant).motions()
+    assert motions is not None
+    assert motions.postures.shape == (2, len(LASTS), postures.robot.nj) and motions.moves.shape == (2, len(LASTS))
+    assert (motions.verticals == [-1.0, 0.0, 0.0]).all()
     thirds = [0.9 - 0.4 / 3, 0.85 - 0.34 / 3, *[0.74 - 0.34 / 3] * 3]  # upper ones, with one of 16 almost certainly
-    assert (motion.postures[4:, 0] > thirds).all()
+    assert (motions.postures[:, 4:, 0] > thirds).all()
     assert instant.balances[-len(LASTS) :] == [False] * rising.BALANCES + [True] * (len(LASTS) - rising.BALANCES)
 
 
@@ -184,7 +184,7 @@ def test_the_rate_of_a_motion_is_that_of_its_repetitions(postures, monkeypatch):
     monkeypatch.setattr(rising, "_ROUNDS", 2)
     monkeypatch.setattr(rising, "_MOST_ROUNDS", 3)
     monkeypatch.setattr(_Search, "_result", lambda *_: (0.0, 1.0))
-    for rate, rounds in ((0.4, 3), (0.6, 2), (0.9, 1)):
+    for rate, rounds in ((0.4, 6), (0.6, 2), (0.9, 1)):
         repeated = []
 
         def of_rate(self, lying, nodes, rate=rate, repeated=repeated):
@@ -192,7 +192,7 @@ def test_the_rate_of_a_motion_is_that_of_its_repetitions(postures, monkeypatch):
             return [node._replace(rate=rate) for node in nodes]
 
         monkeypatch.setattr(_Search, "_repeated", of_rate)
-        assert (search.motion() is None) == (rate < 0.5) and len(repeated) == rounds
+        assert (search.motions() is None) == (rate < 0.5) and len(repeated) == rounds
 
 
 @needs_g1
@@ -259,7 +259,7 @@ def test_a_robot_that_is_too_weak_to_rise_is_refused(postures, monkeypatch):
     robot = postures.robot
     servos = Servos(np.full(robot.nj, 1.0), np.full(robot.nj, 0.1))  # [N m/rad], [N m s/rad]
     with pytest.raises(DefinitionError, match="no motion was found in which robot"):
-        rising_motion(postures, servos, 0.25, 4e-3)
+        rising_motions(postures, servos, 0.25, 4e-3)
 
 
 @pytest.mark.parametrize("balances", [0.0, 1.0])
