@@ -104,17 +104,17 @@ def _add_gait_command(command: Callable[..., Any], name: str, gait: str, usual: 
             _refuse(others, "--velocity")
         elif schedule is not None:
             raise typer.BadParameter("needs --velocity", param_hint="--gait")
-        select = selection.select_any_robot if drive or velocity is not None else selection.select_robot
-        chosen, surface = select(robot), selection.parse_terrain(terrain, size)
+        surface = selection.parse_terrain(terrain, size)
         if isinstance(surface, HeightMap):
             show(f"terrain {terrain}: {surface.describe()}")
         if drive:
-            scenario.drive(chosen, schedule or name, surface, output or Path("drives"))
+            scenario.drive(selection.select_robot(robot), schedule or name, surface, output or Path("drives"))
             return
         if velocity is not None:
-            plan, setup = None, (chosen, *scenario.commanded(schedule or name, velocity, surface))
+            law = scenario.commanded(schedule or name, velocity, surface)
+            plan, setup = None, (selection.select_any_robot(robot), *law)
         else:
-            plan, setup = _on_gait(gait, chosen, controller, ground, surface, sizes)
+            plan, setup = _on_gait(gait, selection.select_robot(robot), controller, ground, surface, sizes)
         if compare is not None:
             _compare(setup, compare, duration, velocity, output, view)
         else:

@@ -14,6 +14,7 @@ from controllers.locomotion.falls import rising, turning
 from controllers.locomotion.falls.trials import Servos, interpolated
 from controllers.locomotion.locomotion import Locomotion
 from controllers.locomotion.started_locomotion import StartedLocomotion
+from controllers.wrappers.serial import OnSerialEquivalent
 from controllers.wrappers.wrapper import Wrapper
 from legged.algorithms.legs.rising import RisingPostures
 from legged.algorithms.legs.standing import folded_posture
@@ -25,6 +26,7 @@ from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import point_motion
 from legged.errors import DefinitionError, SimulationWarning
 from legged.ground.ground import Ground
+from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
@@ -120,6 +122,10 @@ class Recovery(Wrapper):
     def __post_init__(self) -> None:
         if not isinstance(self.law, Locomotion) and self._walker is None:
             raise DefinitionError(f"Recovery needs a Locomotion as its law, got {type(self.law).__name__}")
+
+    def on_closed_robot(self, closed: ClosedRobot) -> OnSerialEquivalent:
+        """Return this law for a robot with closed loops; see `Locomotion.on_closed_robot`."""
+        return OnSerialEquivalent(self, closed)
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
         """Return (law, memory); arguments and errors as in `Locomotion.start`."""
