@@ -10,6 +10,7 @@ import numpy as np
 
 from controllers.wrappers.wrapper import Wrapper
 from legged import arguments
+from legged.arguments import Numbers
 from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
@@ -28,8 +29,9 @@ class OnSerialEquivalent(Wrapper):
     """A law for trees that controls a robot with closed loops, such as five-bar legs or shanks that rods move.
 
         motors = [f"{leg}_{side}_hip" for leg in ("FL", "FR", "RL", "RR") for side in ("front", "rear")]
+        bent = [1, 0, 0, 0, 0, 0, 0.5, *[0.4, -0.9, -0.4, 0.9] * 4]  # knees outward
         closed = robots.five_bar_quadruped()
-        law = controllers.OnSerialEquivalent(controllers.Locomotion("walk"), closed, motors)
+        law = controllers.OnSerialEquivalent(controllers.Locomotion("walk"), closed, motors, bent)
         run = legged.simulate(closed, law, until=2.0, ground=legged.Rigid())
 
     The law controls the serial equivalent of the robot, see `legged.loops.serial_equivalent`, at its state, with the
@@ -49,7 +51,7 @@ class OnSerialEquivalent(Wrapper):
 
     closed: ClosedRobot
     motors: Sequence[str] | None = None
-    near: Array | None = None
+    near: Numbers | None = None
     _equivalent: SerialEquivalent | None = field(default=None, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:

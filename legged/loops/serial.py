@@ -1,8 +1,5 @@
 """The serial equivalent of a robot with closed loops: the tree that laws for serial legs control in its place.
 
-    equivalent = legged.loops.serial_equivalent(closed, motors=["front_hip", "rear_hip"], near=q)
-    tau = equivalent.forces(q, law(*equivalent.state(q, v)))  # of the spanning tree of the closed robot
-
 A leg with closed loops, such as a five-bar linkage or a shank that a crank moves by a rod, has as many motors as a
 serial leg has joints. The joints from the base to its foot, its *chain*, then determine the positions of all its
 joints, and forces at the joints of the chain correspond to forces of the motors, which may be elsewhere in the loops.
@@ -24,8 +21,9 @@ import numpy as np
 from legged.algorithms.legs.knees import knee_ranges
 from legged.algorithms.legs.leg_chains import leg_chains
 from legged.algorithms.legs.standing import home_of
-from legged.arguments import known_name
+from legged.arguments import array, known_name
 from legged.checked import checked
+from legged.dynamics.arguments import read
 from legged.dynamics.inertia import inertia_matrix
 from legged.errors import DefinitionError
 from legged.loops.assembly import assemble
@@ -47,6 +45,7 @@ _ROUNDING = 1e-9
 _NO_RANGE = (-np.inf, np.inf)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class SerialEquivalent:
     """The serial equivalent of a robot with closed loops, and the maps between both.
@@ -76,6 +75,7 @@ class SerialEquivalent:
         Args:
             q: Configuration of the spanning tree, (nq,), mixed units. v: Its velocity, (nv,), mixed units.
         """
+        q, v = read(self.closed.robot, q=q, v=v)
         return q[list(self.q_entries)], v[list(self.v_entries)]
 
     def wrenches(self, wrenches: Array) -> Array:
@@ -84,6 +84,7 @@ class SerialEquivalent:
         Args:
             wrenches: Wrenches on the links of the spanning tree, (n_links, 6), [N m] and [N], link axes.
         """
+        wrenches = array("wrenches", wrenches, (len(self.closed.robot.links), 6))
         index = {link.name: k for k, link in enumerate(self.closed.robot.links)}
         return wrenches[[index[link.name] for link in self.robot.links]]
 
@@ -96,7 +97,7 @@ class SerialEquivalent:
         Raises:
             LoopError: The loops cannot be closed there.
         """
-        start = self.at.copy()
+        (q,), start = read(self.robot, q=q), self.at.copy()
         start[list(self.q_entries)] = q
         held = [*(joint.name for joint in self.robot.joints), *self.held]
         return assemble(self.closed, start, hold=held, hold_base=True)
@@ -117,8 +118,9 @@ class SerialEquivalent:
 
         Args:
             q: Configuration of the spanning tree, (nq,), mixed units.
-            tau: Forces of the serial equivalent, (nv of it,), [N m] or [N].
+            tau: Forces of the serial equivalent, (nv of it,), [N m] or [N], joint axes.
         """
+        (tau,) = read(self.robot, tau=tau)
         forces: list[object] = [0.0] * self.closed.nv
         columns = looped_columns(self)
         for k, entry in enumerate(self.v_entries):
@@ -157,8 +159,8 @@ def serial_equivalent(
         The serial equivalent. It is computed once for each robot, motors and configuration.
 
     Raises:
-        DefinitionError: No joint in a loop has a motor, the motors do not move all joints of the chains, or a joint of
-            a chain follows several others.
+        DefinitionError: The robot has no contact points, no joint in a loop has a motor, the motors do not move all
+            joints of the chains, or a joint of a chain follows several others.
         LoopError: The loops cannot be closed.
         ReachError: The robot has legs, but cannot stand.
         UnknownNameError: A motor is not a joint in a loop.
@@ -189,6 +191,11 @@ def _at(closed: ClosedRobot, motors: Sequence[str] | None, q: Array | None) -> S
         closed: The robot. motors: As in `serial_equivalent`. q: The configuration or None.
     """
     tree, looped = closed.robot, looped_entries(closed)
+    if looped and not tree.contacts:
+        raise DefinitionError(
+            f"robot {closed.name!r} has no contact points, to which chains of its serial equivalent lead; give "
+            f"contacts to a legged.Link, or feet to legged.loops.load"
+        )
     joints = [joint for joint in tree.joints if not looped.isdisjoint(_entries(joint))]
     driven = _driven(closed, joints, motors)
     held = tuple(j.name for j in joints if j.name not in driven and np.any(j.definition.physics.stiffness))

@@ -214,6 +214,11 @@ def test_what_has_no_equivalent_is_refused(what):
         five_bar(**options)
 
 
+def test_a_robot_without_contact_points_has_no_chains():
+    with pytest.raises(DefinitionError, match="no contact points"):
+        loops.serial_equivalent(robots.four_bar(), ["crank joint"])
+
+
 def test_rounding_in_redundant_rows_does_not_stop_the_assembly():
     """Hinges that are parallel to 1e-5 rad, closed by a ball, whose constraint across the plane cannot be satisfied."""
     rng, rod = np.random.default_rng(5), legged.rod_inertia(0.2, (0, 0, 0), (0, 0, -0.2))

@@ -16,6 +16,7 @@ from controllers.locomotion.locomotion import Locomotion
 from controllers.locomotion.started_locomotion import StartedLocomotion
 from controllers.wrappers.serial import OnSerialEquivalent
 from controllers.wrappers.wrapper import Wrapper
+from legged import arguments
 from legged.algorithms.legs.rising import RisingPostures
 from legged.algorithms.legs.standing import folded_posture
 from legged.algorithms.legs.turning_postures import turning_postures
@@ -173,7 +174,7 @@ class Recovery(Wrapper):
         Args:
             memory: (m,), mixed units, such as a row of `Run.memory`.
         """
-        return MODES[round(float(memory[0]))]
+        return MODES[round(float(arguments.rounded_array("memory", memory, (None,))[0]))]
 
     @property
     def has_update(self) -> bool:

@@ -43,7 +43,7 @@ RESULTS = {
     "Reference", "FrictionLaw", "NormalLaw", "Terrain", "Base", "Leg", "NumericalGait", "JointState", "Odometry", "Loop",
     "Pendulum", "Pose", "State", "PlanarBalanceControl", "IKSolution", "IKSolutions", "Linearization", "VelocityGains", "FootSensor",
     "HybridDynamics", "Contacts", "SimulationState", "ContactDynamics", "ContactInverseDynamics", "JointWrenches",
-    "ClosedInverseDynamics", "Step",
+    "ClosedInverseDynamics", "Step", "SerialEquivalent",
     "ConditionReport", "ModuleCondition", "ModuleInverse", "ReducedModel", "Network",
 }  # fmt: skip
 """Classes whose objects the toolkit makes, or that users derive from."""
@@ -54,7 +54,7 @@ INTERNAL = {
     "reference_state", "state_of", "Alternating", "OperationalSpaceControl.start", "HybridControl.start", "Run.to_pandas", "Rollouts.to_pandas",
     *(f"{name}.solve" for name in ("RungeKutta4", "SemiImplicitEuler", "LinearlyImplicitEuler", "BDF", "Stiff", "TimeStepping")),
     *(f"{name}.take" for name in ("RungeKutta4", "SemiImplicitEuler", "LinearlyImplicitEuler", "TimeStepping")), "implicit",
-    "joint_of", "Sweep.fix_bounds", "Estimated.start", "Estimated.estimated", "Estimated.estimate", "Estimated.kernel", "Estimated.live_parameters",
+    "joint_of", "Sweep.fix_bounds", "Estimated.start", "OnSerialEquivalent.start", "OnSerialEquivalent.initial_state", "Estimated.estimated", "Estimated.estimate", "Estimated.kernel", "Estimated.live_parameters",
 }  # fmt: skip
 """Classes and methods that only the toolkit calls, with values that it has computed."""
 

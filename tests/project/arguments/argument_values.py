@@ -37,6 +37,10 @@ def resolved(value: Any) -> Any:
     return value.value if isinstance(value, Later) else value
 
 
+BENT = np.array([1, 0, 0, 0, 0, 0, 0.5, *[0.4, -0.9, -0.4, 0.9] * 4])
+"""A configuration of `robots.five_bar_quadruped`, near one with closed loops."""
+
+
 def _robot() -> Any:
     return robots.planar_biped()
 
@@ -228,6 +232,7 @@ def special_arguments(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]]
         "controllers.UnactuatedMomentumBalance": {"model": model},
         "controllers.AngularMomentumControl": {"model": model},
         "controllers.SmoothCommand": {"steps": controllers.StepCommand([0.1], [0.2])},
+        "legged.loops.serial_equivalent": {"closed": robots.five_bar_quadruped(), "motors": [f"{leg}_{side}_hip" for leg in ("FL", "FR", "RL", "RR") for side in ("front", "rear")], "near": BENT},
         "robots.star": {"legs": 3},
         "robots.tree": {"n": 5, "branching": 2.0},
         "robots.spatial_biped": {"mass": 65.0},
@@ -318,6 +323,9 @@ def method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         **{f"{kind}.{name}": given for kind in ("RobotBuilder", "LoopBuilder", "RobotEditor") for name, given in steps.items()}, "Limb.add": {k: placed[k] for k in ("joint", "link")},
         "ClosedRobot.with_rank_tolerance": {"rank_tolerance": 1e-5}, "ClosedRobot.closing_errors": {"q": np.zeros(3)},
         "ClosedRobot.loop": {"name": values["closed"].loops[0].name}, "ClosedRobot.cycle": {"name": values["closed"].loops[0].name},
+        "SerialEquivalent.state": {"q": np.eye(23)[0], "v": np.zeros(22)}, "SerialEquivalent.rates": {"q": BENT},
+        "SerialEquivalent.forces": {"q": BENT, "tau": np.zeros(14)}, "SerialEquivalent.wrenches": {"wrenches": np.zeros((17, 6))},
+        "SerialEquivalent.configuration": {"q": BENT[[*range(7), *(7 + 4 * k + i for k in range(4) for i in (2, 3))]]},
         "ClosedRobot.bodies_around": {"name": values["closed"].loops[0].name},
         "Link.prefixed": {"prefix": "left_"}, "RobotEditor.change_contact": {**contact, "at": (0.0, 0.0, 0.0)},
         "RobotEditor.change_joint": {"name": names["joint"], "damping": 1.0, "at": (0.0, 0.0, 0.0), "rotation": np.eye(3)},
