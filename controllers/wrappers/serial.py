@@ -36,7 +36,8 @@ class OnSerialEquivalent(Wrapper):
 
     The law controls the serial equivalent of the robot, see `legged.loops.serial_equivalent`, at its state, with the
     wrenches on its links. Its forces become those of the motors with the same power. `simulate`, `rollout` and
-    `Simulation` wrap `Locomotion` so for a robot with closed loops whose motors are known by their limits of effort.
+    `Simulation` apply this wrapper to `Locomotion` and `Recovery` for a robot with closed loops; the motors in loops
+    are then the joints whose effort is limited and not zero.
 
     Attributes:
         law: Any controller for the serial equivalent.
@@ -71,7 +72,7 @@ class OnSerialEquivalent(Wrapper):
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
         """Return (q, v) of the spanning tree, (nq,) and (nv,), at rest in the initial configuration of the law.
 
-        That of a law without one is the configuration for which the serial equivalent was made.
+        If the law has no `initial_state`, q is the configuration for which the serial equivalent was made.
         """
         self._check(robot)
         equivalent = self.equivalent

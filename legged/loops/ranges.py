@@ -17,7 +17,7 @@ from legged.robot.joint import PlacedJoint
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
-_DRAWN = 50  # positions from which loops are closed
+_ATTEMPTS = 50  # starts from which loops are closed
 _STEP = 0.1  # [rad] or [m], of a joint that moves into its range
 _BEYOND = 1e-9  # [rad] or [m], rounding of a position at the end of a range
 
@@ -25,15 +25,15 @@ _BEYOND = 1e-9  # [rad] or [m], rounding of a position at the end of a range
 def configuration_within_ranges(closed: ClosedRobot, hold: Sequence[str]) -> Array:
     """Return a configuration with closed loops and with no joint beyond its range, (nq,).
 
-    Loops may close in several ways. Those that share joints are closed near zero, where robot files often close them,
-    and each of their joints that is then beyond its range moves into it, one after the other, with the loops closed; if
-    this fails, the same from the middle of ranges without zero, and then from random positions.
+    Loops may close in several ways. Those that share joints are closed near zero, where robot files often close them;
+    then each joint outside its range moves into it, one at a time, with the loops closed. If this fails, the start has
+    joints whose ranges exclude zero in the middle of their ranges, and after that random positions.
 
     Args:
         closed: The robot. hold: Names of joints that keep their positions.
 
     Raises:
-        LoopError: None was found.
+        LoopError: No such configuration was found.
     """
     robot, rng = closed.robot, np.random.default_rng(0)
     lower, upper = _ranges(robot)
@@ -48,7 +48,7 @@ def configuration_within_ranges(closed: ClosedRobot, hold: Sequence[str]) -> Arr
         joints = [joint for joint in robot.joints if not entries.isdisjoint(range(joint.v.start, joint.v.stop))]
         held, start = [joint.name for joint in joints if joint.name in hold], q
         free = [joint for joint in joints if joint.name not in hold]
-        for k in range(_DRAWN):
+        for k in range(_ATTEMPTS):
             with suppress(LoopError):
                 found = _moved_inside(part, assemble(part, start, hold=held, hold_base=True), free, held)
                 own = [e for joint in joints for e in range(joint.q.start, joint.q.stop)]
@@ -94,7 +94,7 @@ def _moved_inside(part: ClosedRobot, q: Array, joints: Sequence[PlacedJoint], he
 
 
 def _inside(q: Array, lower: Array, upper: Array) -> Array:
-    """Return positions, those outside of their range in its middle, or at its end if it has one end alone, (n,)."""
+    """Return positions within ranges, (n,): those outside move to the middle, or to the end of a range with one end."""
     is_limited = np.isfinite(lower) & np.isfinite(upper)
     middle = 0.5 * (np.where(is_limited, lower, 0.0) + np.where(is_limited, upper, 0.0))
     return np.where(is_limited & ((q < lower) | (q > upper)), middle, np.clip(q, lower, upper))

@@ -36,10 +36,10 @@ from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, is_zero, mirror, solve_factored, solve_symmetric
 
 _INDEPENDENT = 0.02
-"""Least part of the motion that a joint causes in its loops, relative to the whole, which other joints do not cause, if
-it is independent of them."""
-_MOVES = 1e-3  # least motion that a joint causes in its loops, relative to the largest one of a joint
-_SINGLE = 0.1  # largest ratio of the second rate and the first one at which a joint counts as following one other joint
+"""Least norm of the part of a joint's column of phi' that is orthogonal to the columns chosen before, relative to that
+of the column, at which the joint can be dependent."""
+_MOVES = 1e-3  # least norm of a joint's column of phi', relative to that of the largest column
+_SINGLE = 0.1  # largest ratio of the second-largest rate to the largest one of a joint that follows one other joint
 _DRIVEN = 1e-6  # least singular value of the rates of the motors, relative to the largest one
 _ROUNDING = 1e-9
 _NO_RANGE = (-np.inf, np.inf)
@@ -57,7 +57,7 @@ class SerialEquivalent:
         q_entries, v_entries: Entries of q and of v of the spanning tree that are those of the serial equivalent.
         dependent: Entries of v of the spanning tree that follow from these by the loops.
         motors: Entries of v of the spanning tree that belong to motors in loops.
-        held: Names of the joints with springs, which are at rest in the serial equivalent.
+        held: Names of the joints in loops with a spring and without a motor, which are fixed in the serial equivalent.
     """
 
     closed: ClosedRobot
@@ -114,7 +114,7 @@ class SerialEquivalent:
         """Return the forces of the spanning tree, (nv,), [N m] or [N], with the power of given forces of `robot`.
 
         They are zero in joints of loops without motors. If there are more motors than joints, the sum of the squares
-        of the forces of the motors is the least possible one.
+        of the forces of the motors is least.
 
         Args:
             q: Configuration of the spanning tree, (nq,), mixed units.
@@ -140,14 +140,14 @@ def serial_equivalent(
 ) -> SerialEquivalent:
     """Return the serial equivalent of a robot with closed loops.
 
-    It is made for one configuration: the standing posture of `legged.algorithms.legs.standing.home_of`, or `near` if
-    the robot has no legs. Its joints are those outside of loops and, of the loops, those of the chains from the base to
-    contact points. A joint of a chain that follows from others, such as a tarsus that a rod turns with the knee,
-    follows one of them with the ratio of their rates there. Links beside the chains are fixed, with their joints as
-    there, and so are joints with springs and without a motor. The joints of the chains get the inertia and the friction
-    that the fixed joints have for them there, the largest forces and speeds that the motors allow for all of them at
-    once, and knees stay on the side to which they bend near `near`, since loops close beyond the straight leg in
-    another way.
+    It is made for one configuration: the standing posture of `legged.algorithms.legs.standing.home_of` if the base is
+    floating, and otherwise that with closed loops near `near`. Its joints are those outside of loops and, of the loops,
+    those of the chains from the base to contact points. A joint of a chain that follows from others, such as a tarsus
+    that a rod turns with the knee, follows one of them with the ratio of their rates in this configuration. Other
+    joints of loops are fixed at their positions in it, and so are joints of loops with springs and without motors. The
+    joints of the chains get additional armature, damping and friction for the joints that are left out, and limits of
+    effort and speed that the motors can reach for all of them at once. Knees in loops stay on the side to which they
+    bend in this configuration, because loops close in another way beyond the straight leg.
 
     Args:
         closed: The robot.
@@ -235,10 +235,10 @@ def _at(closed: ClosedRobot, motors: Sequence[str] | None, q: Array | None) -> S
 
 
 def _with_limits(equivalent: SerialEquivalent, E: Array) -> SerialEquivalent:
-    """Return a serial equivalent whose joints of chains have the inertia, friction and limits of what moves with them.
+    """Return a serial equivalent with the inertia, friction and limits of its joints in loops.
 
     Args:
-        equivalent: It. E: Its rates at `at`, (nv, nv of it).
+        equivalent: The serial equivalent without them. E: Its rates at `at`, (nv, nv of it).
     """
     tree, robot, columns = equivalent.closed.robot, equivalent.robot, looped_columns(equivalent)
     rates, at = E[np.ix_(equivalent.motors, columns)], equivalent.at
@@ -253,7 +253,7 @@ def _with_limits(equivalent: SerialEquivalent, E: Array) -> SerialEquivalent:
         k, physics = joint.v.start, joint.definition.physics
         if k in columns:
             least, most = knees.get(k - robot.base.nv, _NO_RANGE)
-            if np.isfinite(least) != np.isfinite(most):  # of one turn
+            if np.isfinite(least) != np.isfinite(most):  # half a turn from the only limit
                 least, most = (least, least + np.pi) if np.isfinite(least) else (most - np.pi, most)
             editor.change_joint(
                 joint.name,
@@ -277,7 +277,7 @@ def looped_columns(equivalent: SerialEquivalent) -> list[int]:
 def _box(T: Array, most: Array) -> Array:
     """Return the half sides x of a box, (n,), with |T y| <= most for every |y| <= x.
 
-    They are those that each entry of y could have alone, reduced where several entries load the same row.
+    Each side is the largest value of one entry of y with the others zero, reduced where several contribute to a row.
 
     Args:
         T: (m, n), any unit. most: (m,), positive, infinite for no limit.
@@ -307,7 +307,7 @@ def _coupling(
     if joint.nv > 1 or not row[k] or np.abs(np.delete(row, k)).max(initial=0.0) > _SINGLE * abs(row[k]):
         raise DefinitionError(
             f"joint {joint.name!r} of {equivalent.closed.name!r} lies between the base and contact points and follows "
-            f"several joints; close its loops at another joint, so that it is not the last of them that is determined"
+            f"several joints, which a serial equivalent cannot; name other motors"
         )
     master = next(each for each in free if entries[k] in _entries(each))
     ratio, q = float(row[k]), equivalent.at
@@ -331,7 +331,7 @@ def _driven(closed: ClosedRobot, joints: Sequence[PlacedJoint], motors: Sequence
 
 
 def _dependent(J: Array, order: Sequence[int]) -> frozenset[int]:
-    """Return the entries of v, in an order of preference, that follow from the others.
+    """Return the entries of v that follow from the others, chosen in an order of preference.
 
     Args:
         J: phi', (rows, nv), dimensionless. order: Entries that may follow from others.

@@ -227,6 +227,7 @@ INTERNAL = {
     "resting_joints",
     "joint_constraints",
     "links_at",
+    "knee_ranges",
     *("direct", "elimination", "projection", "mass_inverse"),  # of `algorithms.constrained.methods`
 }
 """Functions that others call with arguments that are read already."""

@@ -16,11 +16,11 @@ _BEND = 0.2
 
 
 def knee_ranges(robot: Robot, legs: Sequence[LegChain], q: Array) -> dict[int, tuple[float, float]]:
-    """Return the range of each knee on the side of the straight leg on which it is at q, [rad], by its column.
+    """Return the range of each knee that keeps it bent to the same side as at q, [rad], by its column.
 
     The knee is the second pitch joint of a leg. At a straight leg its motion does not change the distance from the hip
-    to the end of the shank, and beyond it a leg that is to become shorter bends to the wrong side. The range begins at
-    a bend of 0.2 rad, or of half of that at q if it is less.
+    to the end of the shank, and a knee beyond it bends further to the wrong side when the leg is to become shorter.
+    The range begins at a bend of 0.2 rad, or of half of the bend at q if that is less.
 
     Args:
         robot: The robot. legs: Its legs. q: Configuration, (nq,).
@@ -30,9 +30,9 @@ def knee_ranges(robot: Robot, legs: Sequence[LegChain], q: Array) -> dict[int, t
         less[robot.base.nq + k] -= bend or _BEND
     after = _bends(robot, legs, less)
     for k, bend in bends.items():
-        # 2 where two coupled joints are the knee, negative for a knee that a rod drives
+        # rate of the bend: 2 if two coupled joints are the knee, negative if a rod drives it
         rate = (bend - after[k]) / (bend or _BEND)
-        if not rate:  # an axis through the hip
+        if not rate:  # an axis through the hip, without a bend
             continue
         bent, least = bend / rate, min(_BEND, 0.5 * abs(bend)) / abs(rate)
         straight = float(q[robot.base.nq + k]) - bent
