@@ -124,6 +124,11 @@ class ClosedRobot:
         return self.robot.nv
 
     @cached_property
+    def serial_equivalents(self) -> dict[object, Any]:
+        """The results of `legged.loops.serial_equivalent`, which takes up to seconds; members of a rollout share them."""
+        return {}
+
+    @cached_property
     def constraints(self) -> tuple[tuple[int, ScalarConstraint], ...]:
         """The constraints that are imposed, (number of the loop, constraint) each."""
         every = [(k, constraint) for k, loop in enumerate(self.loops) for constraint in loop.constraints]

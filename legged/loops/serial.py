@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -165,23 +164,16 @@ def serial_equivalent(
         ReachError: The robot has legs, but cannot stand.
         UnknownNameError: A motor is not a joint in a loop.
     """
-    known = _KNOWN.setdefault(closed, {})
+    known = closed.serial_equivalents
     key = (None if motors is None else tuple(motors), None if near is None else np.asarray(near, float).tobytes())
     if key not in known:
-        first = _at(closed, motors, near)
-        base = first.robot.base
-        has_legs = first.robot.contacts and base.nv == 6
-        angles = home_of(first.robot).angles if has_legs else None
-        known[key] = (
-            first
-            if angles is None
-            else _at(closed, motors, first.configuration(np.concatenate([base.neutral(), angles])))
-        )
+        equivalent = _at(closed, motors, near)
+        robot = equivalent.robot
+        if robot.contacts and robot.base.nv == 6:
+            standing = np.concatenate([robot.base.neutral(), home_of(robot).angles])
+            equivalent = _at(closed, motors, equivalent.configuration(standing))
+        known[key] = equivalent
     return known[key]
-
-
-_KNOWN: WeakKeyDictionary[ClosedRobot, dict[object, SerialEquivalent]] = WeakKeyDictionary()
-"""The results of `serial_equivalent`: closing loops takes up to seconds, and each member of a rollout needs one."""
 
 
 def _at(closed: ClosedRobot, motors: Sequence[str] | None, q: Array | None) -> SerialEquivalent:
@@ -246,7 +238,10 @@ def _with_limits(equivalent: SerialEquivalent, E: Array) -> SerialEquivalent:
     efforts, speeds = _box(np.linalg.pinv(rates.T), effort), _box(rates, speed)
     q, _ = equivalent.state(at, np.zeros(tree.nv))
     inertia = np.diag(E.T @ inertia_matrix(tree, at) @ E) - np.diag(inertia_matrix(robot, q))
-    left = np.array([e not in equivalent.v_entries for e in range(tree.nv)], dtype=float)
+    left = np.ones(tree.nv)  # 1 for joints that are left out; followers keep their own friction
+    left[list(equivalent.v_entries)] = 0.0
+    for follower in robot.followers:
+        left[tree.joint(follower.name).v] = 0.0
     damping, friction = (E**2).T @ (left * _numbers(tree, "damping")), np.abs(E).T @ (left * _numbers(tree, "friction"))
     knees, editor = knee_ranges(robot, leg_chains(robot), q), robot.edit()
     for joint in robot.joints:

@@ -132,7 +132,12 @@ def test_joints_of_chains_have_the_inertia_and_friction_of_what_moves_with_them(
             legged.center_of_mass(r, q) for r, q in ((tree, at), (robot, equivalent.state(at, np.zeros(tree.nv))[0]))
         )
         assert_allclose(own, whole, rtol=0.0, atol=1e-12)
-    assert linked.robot.joint("knee").definition.physics.damping == pytest.approx(0.4 + 0.1)  # of knee and tarsus
+    damping = np.zeros(linked.closed.nv)
+    for joint in linked.closed.robot.joints:
+        damping[joint.v] = joint.definition.physics.damping
+    (tarsus,), column = linked.robot.followers, linked.rates(linked.at)[:, linked.robot.joint("knee").v.start]
+    own, follower = (linked.robot.joint("knee").definition.physics.damping, tarsus.definition.physics.damping)
+    assert own + tarsus.ratio**2 * follower == pytest.approx(column**2 @ damping)  # of the whole, each joint once
 
 
 def test_a_tarsus_that_a_rod_moves_follows_the_knee(linked):
