@@ -125,7 +125,7 @@ class ClosedRobot:
 
     @cached_property
     def serial_equivalents(self) -> dict[object, Any]:
-        """The results of `legged.loops.serial_equivalent`, which takes up to seconds; members of a rollout share them."""
+        """The results of `legged.loops.serial_equivalent`, which takes seconds; members of a rollout share them."""
         return {}
 
     @cached_property
