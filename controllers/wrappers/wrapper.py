@@ -61,7 +61,11 @@ class Wrapper:
         return started, np.concatenate([own, memory])
 
     def on_closed_robot(self, closed: ClosedRobot) -> Any:
-        """Return this wrapper around what its law becomes for a robot with closed loops; see `Controller`."""
+        """Return the controller for a robot with closed loops: this wrapper around that of its law; see `Controller`.
+
+        Args:
+            closed: The robot.
+        """
         inner = getattr(self.law, "on_closed_robot", None)
         return self if inner is None else replace(self, law=inner(closed))
 
